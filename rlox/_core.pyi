@@ -63,6 +63,8 @@ class _RolloutColumns(TypedDict):
     actions: NDArray[np.int64] | _F32
     log_probs: _F32
     values: _F32
+    rewards: _F32
+    dones: _F32
     advantages: _F32
     returns: _F32
     episode_steps: NDArray[np.int64]
@@ -148,6 +150,7 @@ def ppo_update(
     clip_range_vf: float | None = None,
     target_kl: float | None = None,
     nvec: Sequence[int] | None = None,
+    bits: bool = False,
     threads: int = 1,
 ) -> tuple[tuple[float, float, float, float, float, float], int]: ...
 
@@ -301,6 +304,7 @@ class ActionSampler:
         actor: tuple[Sequence[int], str, _F32],
         log_std: _F32 | None = None,
         nvec: Sequence[int] | None = None,
+        bits: bool = False,
     ) -> ActionSampler: ...
     def draw(self, obs: _F32, noise: _F32) -> NDArray[Any]: ...
 

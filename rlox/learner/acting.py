@@ -1,5 +1,6 @@
 """From an observation to what the environment takes: with a policy, and without its trainer."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlox.learner.features import in_order
-from rlox.learner.spaces import given_observations
+from rlox.learner.spaces import given_observations, part_shape, parts
 
 Predicted = tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]
 
@@ -63,6 +64,20 @@ class Acting:
         rows, one = given_observations(in_order(obs, space), space)
         return as_floats(torch.from_numpy(rows).to(device), self.scales_images), one
 
+    def tensors(self, obs: Any, device: torch.device) -> tuple[Any, bool]:
+        """Observations as a batch of tensors in their space's shape, of a Dict by key, and whether
+        they were a batch; ValueError for what is none."""
+        space = self.observation_space
+        obs = in_order(obs, space)
+        rows, one = given_observations(obs, space)
+        at, found = 0, {}
+        for key, part in parts(space).items():
+            shape = part_shape(part)
+            end = at + math.prod(shape)
+            found[key] = torch.from_numpy(rows[:, at:end].reshape(-1, *shape)).to(device)
+            at = end
+        return found if isinstance(space, spaces.Dict) else found[""], not one
+
     def rows_of(self, obs: Any) -> Tensor:
         """A batch of observations, as tensors, as a policy takes them."""
         obs = in_order(obs, self.observation_space)
@@ -89,4 +104,4 @@ class Acting:
             actions = unscaled(actions, self.action_space)
         else:
             actions = clipped(actions, self.action_space)
-        return (actions[0] if one else actions), None
+        return (actions[0, ...] if one else actions), None  # an array, of one choice, too

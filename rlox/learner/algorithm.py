@@ -56,6 +56,8 @@ class Algorithm(InEnvs, Saved):
     _differs = ""  # defaults that are others than Stable-Baselines3's, as `differences` says them
     _said: ClassVar[set[str]] = set()  # what this process has said of that
     _squashes = False  # whether the policy acts in [-1, 1]
+    # gSDE: whether noise depends on the state, and after how many steps it is drawn anew.
+    use_sde, sde_sample_freq = False, -1
 
     def __init__(
         self,
@@ -334,6 +336,12 @@ class Algorithm(InEnvs, Saved):
     def _shows(self) -> bool:
         """Whether figures are shown now."""
         return self._log_interval is not None
+
+    def _explore_anew(self, step: int) -> None:
+        """gSDE: draw noise for the environments where `step`, of a rollout, asks for it."""
+        often = self.sde_sample_freq
+        if self.use_sde and (step == 0 or (often > 0 and step % often == 0)):
+            self.policy.reset_noise(self.n_envs, self._act_generator)
 
     def _tell_step(self, *step: Any) -> bool:
         """Callbacks hear of a step that was counted (as `step_locals` takes it); False: stop."""

@@ -60,12 +60,6 @@ def require_one_of(name: str, value: Any, allowed: Iterable[str], else_: str = "
 # What Stable-Baselines3 has and this library has not: the value that asks for nothing, and what to
 # do instead.
 LEFT_OUT: dict[str, tuple[Any, str]] = {
-    "use_sde": (
-        False,
-        "gSDE is not here; SAC(action_noise=…) or PPO(ent_coef=…) explore otherwise",
-    ),
-    "sde_sample_freq": (-1, "gSDE is not here; SAC(action_noise=…) explores otherwise"),
-    "use_sde_at_warmup": (False, "gSDE is not here; the first actions are uniformly random"),
     "rollout_buffer_class": (
         None,
         "a rollout is kept as rlox.learner.ppo.Rollout; derive from PPO",
@@ -76,22 +70,15 @@ LEFT_OUT: dict[str, tuple[Any, str]] = {
         "HER and other buffers are not here; relabel goals in the environment, or use "
         "Stable-Baselines3's SAC; SAC(prioritized=True) replays by priority",
     ),
-    "replay_buffer_kwargs": (None, "other buffers are not here"),
     "optimize_memory_usage": (False, "it takes True or False"),
     "n_steps": (1, "SAC learns from single steps"),
     "monitor_wrapper": (True, "episodes are booked without a Monitor"),
     "_init_setup_model": (True, "networks are made at once"),
-    "full_std": (True, "it belongs to gSDE, which is not here"),
-    "use_expln": (False, "it belongs to gSDE, which is not here"),
-    "squash_output": (False, "PPO clips its actions; SAC squashes them"),
-    "clip_mean": (2.0, "it belongs to gSDE, which is not here"),
-    "n_critics": (2, "SAC has two critics; critic=… takes a module of your own"),
 }
 # Other values that ask for what is done anyway: observations of 256 bytes and more that follow
-# each other are kept once, and a truncated episode is bootstrapped.
+# each other are kept once.
 DONE_ANYWAY: dict[str, tuple[Any, ...]] = {
     "optimize_memory_usage": (True,),
-    "replay_buffer_kwargs": ({}, {"handle_timeout_termination": True}),
 }
 
 
@@ -136,7 +123,7 @@ def refuse_left_out(where: str, others: Mapping[str, Any]) -> None:
 # Of a constructor's locals: what is given anew, and what is no argument.
 NOT_KEPT = {
     *("self", "__class__", "first", "second", "env", "device"),
-    *("usual", "others", "given"),
+    *("usual", "others", "given", "described"),
 }
 
 

@@ -47,6 +47,7 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
     idle: list[NDArray[np.bool_]] = []
 
     for step in range(model.n_steps):
+        model._explore_anew(step)
         with timing.add_time("policy_forward"), torch.no_grad():
             obs = model._tensor(last_obs)
             acted = evaluation.act(obs, model._act_generator, timing)
@@ -102,10 +103,14 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
         )
         flat = Rollout(*(column.flatten(0, 1) for column in rollout))
         if not idle:
+            model._book_rollout(rewards.numpy(), dones.numpy(), np.s_[:])
             return flat
         # Of steps that only began an episode there is nothing to learn.
-        taken = torch.from_numpy(np.flatnonzero(~np.concatenate(idle))).to(model.device)
-        return Rollout(*(column.index_select(0, taken) for column in flat))
+        began = np.stack(idle)
+        taken = np.flatnonzero(~began)
+        model._book_rollout(rewards.numpy(), dones.numpy() + began, taken)
+        at = torch.from_numpy(taken).to(model.device)
+        return Rollout(*(column.index_select(0, at) for column in flat))
 
 
 class AsyncRollouts:
@@ -157,6 +162,7 @@ class AsyncRollouts:
             dones = columns["terminated"] | columns["truncated"]
             for rewards, ended in zip(columns["rewards"], dones, strict=True):
                 model._count_step(rewards, ended)
+            model._book_rollout(columns["rewards"], dones, np.s_[:])
         if not model._callback.on_step():
             return None
         if not model._finished():

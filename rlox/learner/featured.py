@@ -12,10 +12,12 @@ from dataclasses import dataclass, fields
 from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from rlox.learner.arguments import refuse_left_out
+from rlox.learner.arguments import Unsupported, refuse_left_out
+from rlox.learner.critics import q_functions
 from rlox.learner.features import (
     CombinedExtractor,
     FlattenExtractor,
@@ -25,16 +27,17 @@ from rlox.learner.features import (
     shown,
     takes_normalized_images,
 )
-from rlox.learner.heads import head_for
-from rlox.learner.names import HEAD, use_their_names
+from rlox.learner.heads import Head, head_for
+from rlox.learner.names import HEAD, NOISY, NOISY_CLIPPED, use_their_names
 from rlox.learner.policies import (
     ActorCritic,
     CategoricalActorCritic,
     GaussianActorCritic,
     SacPolicy,
     SquashedGaussianActor,
-    TwinCritic,
+    trunk,
 )
+from rlox.learner.state_dependent import StateDependent
 
 EXTRACTORS: dict[str, type[nn.Module]] = {
     "MlpPolicy": FlattenExtractor,
@@ -51,7 +54,13 @@ class PolicyKwargs:
     net_arch: list[int] | dict[str, list[int]] | list[dict[str, list[int]]] | None = None
     activation_fn: type[nn.Module] | None = None
     ortho_init: bool = True
-    log_std_init: float = 0.0
+    log_std_init: float | None = None  # None: 0, or -3 of SAC, where it belongs to use_sde
+    use_sde: bool = False
+    full_std: bool = True
+    use_expln: bool = False
+    squash_output: bool = False
+    clip_mean: float = 2.0
+    n_critics: int = 2
     features_extractor_class: type[nn.Module] | None = None
     features_extractor_kwargs: Mapping[str, Any] | None = None
     share_features_extractor: bool | None = None
@@ -103,6 +112,19 @@ class PolicyKwargs:
         settings = usual if kind is torch.optim.Adam else {}
         settings |= self.optimizer_kwargs or {}
         return lambda module, rate: kind(module.parameters(), lr=rate, **settings)
+
+    def noise(self, n_latent: int, act_dim: int, usual: float, squashes: bool) -> StateDependent:
+        """New noise that depends on the state; `usual` is where `log_std` begins by itself."""
+        start = usual if self.log_std_init is None else self.log_std_init
+        return StateDependent(n_latent, act_dim, start, self.full_std, self.use_expln, squashes)
+
+    def head(self, space: spaces.Space[Any], n_latent: int) -> Head:
+        """What PPO draws actions by."""
+        if not self.use_sde:
+            return head_for(space, self.log_std_init or 0.0)
+        if not isinstance(space, spaces.Box):
+            raise Unsupported(f"use_sde: its noise is for a Box, and the action space is {space}")
+        return self.noise(n_latent, math.prod(space.shape), 0.0, self.squash_output)
 
     @property
     def flattens(self) -> bool:
@@ -186,8 +208,9 @@ class FeaturesActorCritic(Seeing, ActorCritic):
             self.vf_features_extractor = kwargs.extractor(observation_space)
         pi, vf = kwargs.hidden([64, 64], "vf")
         self.mlp_extractor = MlpExtractor(n, pi, vf, kwargs.activation_fn or nn.Tanh)
-        self.head = head_for(action_space, kwargs.log_std_init)
-        self.action_net = nn.Linear(pi[-1] if pi else n, self.head.n_inputs)
+        n_latent = pi[-1] if pi else n
+        self.head = kwargs.head(action_space, n_latent)
+        self.action_net = nn.Linear(n_latent, self.head.n_inputs)
         self.value_net = nn.Linear(vf[-1] if vf else n, 1)
         use_their_names(self, HEAD)
         if kwargs.ortho_init:
@@ -206,7 +229,9 @@ class FeaturesActorCritic(Seeing, ActorCritic):
         return features, self.vf_features_extractor(observations)
 
     def _said(self, features: Tensor) -> Tensor:
-        return cast(Tensor, self.action_net(self.mlp_extractor.policy_net(features)))
+        latent = self.mlp_extractor.policy_net(features)
+        said: Tensor = self.action_net(latent)
+        return torch.cat([said, latent.detach()], dim=-1) if self.head.needs_latent else said
 
     def _value(self, features: Tensor) -> Tensor:
         return cast(Tensor, self.value_net(self.mlp_extractor.value_net(features))).squeeze(-1)
@@ -226,7 +251,14 @@ class FeaturesActorCritic(Seeing, ActorCritic):
         of_policy, of_value = self._features(obs)
         said = self._said(of_policy)
         log_probs, entropy = self.head.log_prob(said, actions), self.head.entropy(said)
-        return self._value(of_value), log_probs, entropy
+        # Where there is no formula: -log pi(a|s) has the entropy as its mean.
+        return self._value(of_value), log_probs, -log_probs if entropy is None else entropy
+
+    def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
+        if isinstance(self.head, StateDependent):
+            self.head.reset_noise(n, generator)
+        else:
+            super().reset_noise(n, generator)
 
 
 class FeaturesActor(Seeing, SacPolicy):
@@ -251,9 +283,43 @@ class FeaturesActor(Seeing, SacPolicy):
         return self.net.from_noise(self._seen(obs), noise)
 
 
+class StateDependentActor(Seeing, SacPolicy):
+    """SAC's actor with noise that depends on the state (gSDE). `clip_mean` bounds the mean, which
+    otherwise grows where tanh is flat."""
+
+    def __init__(
+        self, space: spaces.Space[Any], kwargs: PolicyKwargs, act_dim: int,
+        hidden: list[int], activation: type[nn.Module],
+    ) -> None:  # fmt: skip
+        super().__init__()
+        sizes = [self._see(space, kwargs), *hidden]
+        self.trunk, self.clip_mean = trunk(sizes, activation), float(kwargs.clip_mean)
+        self.mean = nn.Linear(sizes[-1], act_dim)
+        self.head = kwargs.noise(sizes[-1], act_dim, usual=-3.0, squashes=True)
+        use_their_names(self, NOISY_CLIPPED if self.clip_mean > 0 else NOISY)
+
+    def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
+        self.head.reset_noise(n, generator)
+
+    def get_std(self) -> Tensor:
+        """As the head's."""
+        return self.head.get_std()
+
+    def get_action_and_logprob(
+        self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        latent: Tensor = self.trunk(self._seen(obs))
+        mean = self.mean(latent)
+        if self.clip_mean > 0:
+            mean = F.hardtanh(mean, -self.clip_mean, self.clip_mean)
+        said = torch.cat([mean, latent], dim=-1)
+        unsquashed = self.head.draw_unsquashed(said, deterministic)
+        return unsquashed.tanh(), self.head.log_prob_unsquashed(said, unsquashed)
+
+
 class FeaturesCritic(Seeing):
-    """SAC's twins above a features extractor: one of their own, or `extractor`, the actor's, which
-    learns from the actor's loss alone."""
+    """SAC's Q functions above a features extractor: one of their own, or `extractor`, the actor's,
+    which learns from the actor's loss alone."""
 
     def __init__(
         self, space: spaces.Space[Any], kwargs: PolicyKwargs, act_dim: int,
@@ -262,16 +328,17 @@ class FeaturesCritic(Seeing):
         super().__init__()
         self.shares = extractor is not None
         n = self._see(space, kwargs, extractor)
-        self.twins = TwinCritic(n, act_dim, tuple(hidden), activation)
+        self.twins = q_functions(kwargs.n_critics, n, act_dim, tuple(hidden), activation)
 
     @property
     def learning_part(self) -> nn.Module:
         """What the critic's loss moves."""
         return self.twins if self.shares else self
 
-    def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        features = self._seen(obs).detach() if self.shares else self._seen(obs)
-        return cast(tuple[Tensor, Tensor], self.twins(features, actions))
+    def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, ...]:
+        seen = self._seen(obs.reshape(len(obs), -1))
+        features = seen.detach() if self.shares else seen
+        return cast(tuple[Tensor, ...], self.twins(features, actions))
 
 
 def _plain(space: spaces.Space[Any], kwargs: PolicyKwargs) -> bool:
@@ -282,8 +349,10 @@ def make_actor_critic(
     space: spaces.Space[Any], action_space: spaces.Space[Any], kwargs: PolicyKwargs
 ) -> ActorCritic:
     """PPO's policy."""
+    if kwargs.n_critics != 2:
+        raise ValueError("policy_kwargs: n_critics belongs to SAC; PPO has one value function")
     simple = isinstance(action_space, spaces.Discrete | spaces.Box)
-    if not (_plain(space, kwargs) and simple and kwargs.ortho_init):
+    if not (_plain(space, kwargs) and simple and kwargs.ortho_init) or kwargs.use_sde:
         return FeaturesActorCritic(space, action_space, kwargs)
     n, activation = features_size(space), kwargs.activation_fn or nn.Tanh
     pi, vf = (tuple(widths) for widths in kwargs.hidden([64, 64], "vf"))
@@ -291,7 +360,7 @@ def make_actor_critic(
         return CategoricalActorCritic(n, int(action_space.n), pi, vf, activation)
     assert action_space.shape is not None
     act_dim = math.prod(action_space.shape)
-    return GaussianActorCritic(n, act_dim, pi, vf, activation, kwargs.log_std_init)
+    return GaussianActorCritic(n, act_dim, pi, vf, activation, kwargs.log_std_init or 0.0)
 
 
 def make_actor_and_critic(
@@ -300,10 +369,11 @@ def make_actor_and_critic(
     """SAC's actor and critic."""
     pi, qf = kwargs.hidden([256, 256], "qf")
     activation = kwargs.activation_fn or nn.ReLU
-    if _plain(space, kwargs):
+    if _plain(space, kwargs) and not kwargs.use_sde:
         n = features_size(space)
         actor = SquashedGaussianActor(n, act_dim, tuple(pi), activation)
-        return actor, TwinCritic(n, act_dim, tuple(qf), activation)
-    seeing = FeaturesActor(space, kwargs, act_dim, pi, activation)
+        return actor, q_functions(kwargs.n_critics, n, act_dim, tuple(qf), activation)
+    kind = StateDependentActor if kwargs.use_sde else FeaturesActor
+    seeing = kind(space, kwargs, act_dim, pi, activation)
     shared = seeing.features_extractor if kwargs.share_features_extractor else None
     return seeing, FeaturesCritic(space, kwargs, act_dim, qf, activation, shared)

@@ -15,6 +15,7 @@ class Head(nn.Module):
     """`n_inputs` numbers a row make a distribution of actions."""
 
     n_inputs: int
+    needs_latent = False  # whether what the layer before has said is given, too, side by side
 
     def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
         """Actions; the most likely ones if `deterministic`."""
@@ -24,8 +25,8 @@ class Head(nn.Module):
         """Of the actions, `[B]`."""
         raise NotImplementedError
 
-    def entropy(self, said: Tensor) -> Tensor:
-        """`[B]`."""
+    def entropy(self, said: Tensor) -> Tensor | None:
+        """`[B]`; None where there is no formula."""
         raise NotImplementedError
 
 
@@ -66,8 +67,9 @@ class Bernoullis(Head):
 
     def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
         probs = torch.sigmoid(said)
-        drawn = probs > 0.5 if deterministic else torch.bernoulli(probs, generator=generator)
-        return drawn.float()
+        if deterministic:
+            return (probs > 0.5).float()
+        return (torch.rand(said.shape, generator=generator, device=said.device) < probs).float()
 
     def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:
         return -F.binary_cross_entropy_with_logits(said, actions, reduction="none").sum(dim=-1)

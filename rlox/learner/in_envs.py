@@ -120,12 +120,25 @@ class InEnvs:
         if seed is not None:
             self._env_seed = self._new_seed()
             seed += self._rank * self.n_envs  # as if one process had them all
+        obs = flatten_obs(self.vector_env.reset(seed=seed)[0], self.observation_space)
+        self._begin_episodes(obs)
+        return obs
+
+    def _go_on_from(self, obs: NDArray[Any]) -> None:
+        """Learn on in the episodes that are under way in the environments, which show `obs`; in new
+        ones where that is another number of environments, or several processes have them."""
+        if self._workers or len(obs) != self.n_envs:
+            return
+        self._begin_episodes(obs)
+        self._last_obs = obs
+
+    def _begin_episodes(self, obs: NDArray[Any]) -> None:
+        """Book steps from here on, the environments showing `obs`."""
         self._running_return = np.zeros(self.n_envs)
         self._running_length = np.zeros(self.n_envs, dtype=np.int64)
-        obs = flatten_obs(self.vector_env.reset(seed=seed)[0], self.observation_space)
+        self._episode_starts = np.ones(self.n_envs, np.float32)  # of the step to come
         self._finite.reset(obs)
         self.vector_env.stepped_by = self  # type: ignore[attr-defined]
-        return obs
 
     def _current_obs(self) -> NDArray[Any]:
         """What the environments show; new episodes where none are under way, or where another

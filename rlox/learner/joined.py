@@ -9,6 +9,7 @@ from torch import Tensor
 
 from rlox import _core
 from rlox.learner.native.networks import (
+    ActorCriticNetworks,
     Network,
     Unfit,
     actor_critic_networks,
@@ -67,26 +68,33 @@ class ActorInTorch:
         return self._draw_actions(self._layers(obs), generator)
 
 
+def fit_for_rust(policy: ActorCritic) -> ActorCriticNetworks:
+    """The networks of a policy whose actor Rust knows; `Unfit` of another."""
+    found = actor_critic_networks(policy)
+    require_plain_parameters([*found.actor.params, *found.log_std])
+    return found
+
+
 class ActorInRust:
     """The actor of `policy`, with its weights as they are now, in one call into Rust (R17). Draws
     what torch would, from the same random numbers."""
 
     def __init__(self, policy: ActorCritic) -> None:
-        actor, _, log_std, nvec, self._see = actor_critic_networks(policy)
-        require_plain_parameters([*actor.params, *log_std])
-        self._normal, self._n_noise = bool(log_std), actor.widths[-1]
-        deviations = vector(log_std) if log_std else None
-        self._core = _core.ActionSampler(actor.packed(), deviations, nvec)
+        parts = fit_for_rust(policy)
+        self._see, self._n_noise = parts.see, parts.actor.widths[-1]
+        deviations = vector(parts.log_std) if parts.log_std else None
+        # As torch draws: normals for numbers, uniform noise for bits, exponential for choices.
+        self._draw_noise: Callable[..., Tensor] = Tensor.exponential_
+        if parts.log_std or parts.bits:
+            self._draw_noise = Tensor.uniform_ if parts.bits else Tensor.normal_
+        self._core = _core.ActionSampler(parts.actor.packed(), deviations, parts.nvec, parts.bits)
 
     def __call__(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """As `ActorInTorch`'s."""
         if self._see is not None:
             obs = self._see(obs)
         noise = obs.new_empty(len(obs), self._n_noise, dtype=torch.float32)
-        if self._normal:
-            noise.normal_(generator=generator)
-        else:
-            noise.exponential_(generator=generator)
+        self._draw_noise(noise, generator=generator)
         return torch.from_numpy(self._core.draw(obs.numpy(), noise.numpy()))
 
 
@@ -139,7 +147,7 @@ def actor_in_rust(policy: ActorCritic) -> ActorInTorch | ActorInRust | None:
 def unfit_for_rust(policy: ActorCritic) -> str | None:
     """Why `actor_in_rust` gives no actor in Rust; None where it does."""
     try:
-        ActorInRust(policy)
+        fit_for_rust(policy)
     except Unfit as reason:
         return str(reason)
     return None

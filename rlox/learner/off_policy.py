@@ -1,9 +1,9 @@
 """What a trainer with a replay buffer does between updates: step, with noise, and store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
-from rlox.learner.arguments import require_integers, require_one_of
+from rlox.learner.arguments import require_flags, require_integers, require_one_of
 from rlox.learner.environments import final_obs
 from rlox.learner.saved import read, write
-from rlox.learner.spaces import flatten_obs
+from rlox.learner.spaces import flatten_obs, row_dtype
 from rlox.learner.torch_settings import torch_settings
 
+BETA_0 = 0.4  # exponent of the importance weights at the start
 COLUMNS = ("obs", "next_obs", "action", "reward", "terminated", "truncated")
 
 
@@ -36,6 +37,19 @@ class TrainFreq(NamedTuple):
         if unit == "episode" and n_envs > 1:
             raise ValueError(f"train_freq: episodes are counted in one environment, not {n_envs}")
         return cls(int(frequency), unit)
+
+
+def bootstraps_time_limits(replay_buffer_kwargs: Mapping[str, Any] | None) -> bool:
+    """Whether what follows a time limit is worth what the critics say; ValueError for what a replay
+    buffer does not take."""
+    given = dict(replay_buffer_kwargs or {})
+    found = given.pop("handle_timeout_termination", True)
+    if given:
+        raise ValueError(
+            f"replay_buffer_kwargs: holds {', '.join(given)}; handle_timeout_termination is known"
+        )
+    require_flags(handle_timeout_termination=found)
+    return bool(found)
 
 
 class LentStream:
@@ -67,6 +81,11 @@ class OffPolicy(Algorithm):
     gradient_steps: int
     target_update_interval: int
     act_dim: int
+    prioritized: bool
+    use_sde_at_warmup = False
+    _buffer_size: int
+    _bootstraps_time_limits = True
+    _n_updates = 0
     _moves_targets = True  # whether the next update moves the target networks
     _noises: list[Any]  # for each environment, if there is any
     _explore_rng: np.random.Generator
@@ -81,7 +100,23 @@ class OffPolicy(Algorithm):
         raise NotImplementedError
 
     def _new_buffer(self) -> ReplayBuffer | PrioritizedReplayBuffer:
-        raise NotImplementedError
+        buffer = PrioritizedReplayBuffer if self.prioritized else ReplayBuffer
+        obs_dtype: Literal["uint8", "float32"]
+        obs_dtype = "uint8" if row_dtype(self.observation_space) == np.uint8 else "float32"
+        return buffer(
+            self._buffer_size,
+            self.obs_dim,
+            self.act_dim,
+            obs_dtype=obs_dtype,
+            seed=self._new_seed(),
+        )
+
+    def _draw(self) -> Any:
+        """A batch of the replay buffer, as NumPy arrays."""
+        buffer = self.replay_buffer
+        if isinstance(buffer, PrioritizedReplayBuffer):
+            buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / max(self._end, 1))
+        return buffer.sample(self.batch_size, copy=False)  # learned from before the next is drawn
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """`gradient_steps` updates from what the replay buffer holds, without a step of the
@@ -112,6 +147,8 @@ class OffPolicy(Algorithm):
             for number in range(updates):
                 self._moves_targets = number % self.target_update_interval == 0
                 self.train_once()
+        self._n_updates += updates
+        self.logger.record("train/n_updates", self._n_updates)
 
     def save_replay_buffer(self, path: str | Path | IO[bytes]) -> None:
         """Write the transitions of the replay buffer, the oldest first, as `save` writes. A path
@@ -148,6 +185,7 @@ class OffPolicy(Algorithm):
         while steps or not self._finished():  # what is begun is learnt from
             if steps == 0:
                 self._callback.on_rollout_start()
+            self._explore_anew(steps)
             with timing.add_time("policy_forward"):
                 actions = explore(obs)
             with timing.add_time("env_step"):
@@ -163,7 +201,9 @@ class OffPolicy(Algorithm):
                     next_obs[rows] = last = final_obs(infos, rows, self.observation_space)
                 self._finite.step(new_obs, rewards, dones, rows, last)
                 store = self._store_taken if self._next_step else self.replay_buffer.push_batch
-                store(obs, next_obs, actions, rewards.astype(np.float32), terminations, truncations)
+                # What is taken to have terminated is not bootstrapped.
+                ended_here = terminations if self._bootstraps_time_limits else dones
+                store(obs, next_obs, actions, rewards.astype(np.float32), ended_here, truncations)
                 self._last_obs = obs = new_obs
                 self._count_step(rewards, dones)
             for row in rows if self._noises else ():
@@ -210,7 +250,7 @@ class OffPolicy(Algorithm):
 
     def _chosen_actions(self, obs: NDArray[Any]) -> NDArray[np.float32]:
         """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
-        if self.num_timesteps < self.learning_starts:
+        if self.num_timesteps < self.learning_starts and not self.use_sde_at_warmup:
             return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
         if self._native is not None:
             drawn: NDArray[np.float32] = self._native.act(self, obs)

@@ -1,7 +1,7 @@
 """What PPO does between updates: rollouts, in Rust or in torch."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,8 +16,10 @@ from rlox.learner.native.rollout import NativeRollouts
 
 class RolloutBuffer(NamedTuple):
     """A copy of a rollout by Stable-Baselines3's names, arrays `[n_steps, n_envs, …]`; observations
-    as rows, as the networks are given them. Of environments that reset in a step of their own it
-    is `[N, 1, …]`, those steps being left out."""
+    as rows, as the networks are given them. `episode_starts` is 1 where a step is an episode's
+    first; to the reward of a step that a time limit ends, the discounted value of what would have
+    followed is added. Of environments that reset in a step of their own it is `[N, 1, …]`, those
+    steps being left out."""
 
     observations: NDArray[np.float32]
     actions: NDArray[np.float32]
@@ -25,6 +27,8 @@ class RolloutBuffer(NamedTuple):
     advantages: NDArray[np.float32]
     returns: NDArray[np.float32]
     values: NDArray[np.float32]
+    rewards: NDArray[np.float32]
+    episode_starts: NDArray[np.float32]
 
     def size(self) -> int:
         """Of the first axis."""
@@ -38,6 +42,7 @@ class OnPolicy(Algorithm):
     _native_rollouts: NativeRollouts | None
     _rollout_number: int
     _rollout: Rollout | None = None  # that is learnt from
+    _stepped: tuple[NDArray[Any], NDArray[Any]]  # its rewards, and which steps begin an episode
 
     def train(self, rollout: Rollout) -> None:
         """Learn from one rollout."""
@@ -52,9 +57,18 @@ class OnPolicy(Algorithm):
         one = self._rollout
         columns = [*one, one.returns - one.advantages]
         shape = (-1, 1 if self._next_step is not None else self.n_envs)  # idle steps are left out
-        return RolloutBuffer(
-            *(part.reshape(*shape, *part.shape[1:]).cpu().numpy().copy() for part in columns)
-        )
+        arrays = [*(part.cpu().numpy() for part in columns), *self._stepped]
+        return RolloutBuffer(*(part.reshape(*shape, *part.shape[1:]).copy() for part in arrays))
+
+    def _book_rollout(
+        self, rewards: NDArray[Any], ended: NDArray[Any], taken: NDArray[np.intp] | slice
+    ) -> None:
+        """Keep, for `rollout_buffer`, what a rollout's steps gave, and which of them an episode
+        ended at, `[n_steps, n_envs]` each; `taken` of them are learnt from."""
+        starts = np.concatenate([self._episode_starts[None], ended])
+        self._episode_starts = starts[-1].astype(np.float32)
+        columns = (part.reshape(-1)[taken] for part in (rewards, starts[:-1]))
+        self._stepped = tuple(part.astype(np.float32) for part in columns)  # type: ignore[assignment]
 
     def _collect(self) -> Rollout | None:
         self._rollout = None

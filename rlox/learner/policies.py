@@ -1,10 +1,10 @@
 """Actors and critics of the trainers: small torch modules that a user may replace.
 
 `PPO(policy=…)` takes an `ActorCritic`, `SAC(policy=…)` a `StochasticPolicy` whose actions lie in
-[-1, 1], `SAC(critic=…)` any module with `forward(obs, actions) -> (q1, q2)`. Only the methods
-count, not the base class. Observations arrive flat, `[B, obs_dim]` float32. Noise is to be drawn
-from the `generator` that is handed in: what comes from torch's global one is not reproduced by the
-trainer's `seed`. A `StochasticPolicy` that also has `from_noise(obs, noise)`, as
+[-1, 1], `SAC(critic=…)` any module with `forward(obs, actions) -> (q1, q2)`, or more or fewer. Only
+the methods count, not the base class. Observations arrive flat, `[B, obs_dim]` float32. Noise is to
+be drawn from the `generator` that is handed in: what comes from torch's global one is not
+reproduced by the trainer's `seed`. A `StochasticPolicy` that also has `from_noise(obs, noise)`, as
 `SquashedGaussianActor` has, can be compiled into SAC's update (R3).
 """
 
@@ -46,6 +46,11 @@ class StochasticPolicy(nn.Module):
         """
         raise NotImplementedError
 
+    def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
+        """Draw new noise for `n` environments, where it depends on the state (gSDE); else
+        ValueError."""
+        raise ValueError("policy.reset_noise: belongs to a policy that was made with use_sde=True")
+
     def forward(self, obs: Any, deterministic: bool = False) -> Any:
         """Actions in [-1, 1], as SAC's actor gives them."""
         return self.get_action_and_logprob(self._rows(obs), deterministic)[0]
@@ -64,6 +69,13 @@ class StochasticPolicy(nn.Module):
         if self.acting is None:
             raise ValueError("policy.predict: the policy belongs to no trainer yet")
         return self.acting.predict(self, observation, deterministic, None, self.device)
+
+    def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
+        """One observation, or a batch, as a batch of tensors, of a Dict a dictionary of them, and
+        whether it was a batch."""
+        if self.acting is None:
+            raise ValueError("policy.obs_to_tensor: the policy belongs to no trainer yet")
+        return self.acting.tensors(observation, self.device)
 
     @property
     def device(self) -> torch.device:
@@ -99,7 +111,7 @@ class SacPolicy(StochasticPolicy):
     """SAC's actor, which is the whole policy here. The policy of Stable-Baselines3 has actor and
     critics; they are found under its names, and are no parts of this module."""
 
-    critics: tuple[nn.Module, nn.Module] | None = None  # the trainer's first, and their targets
+    critics: tuple[nn.Module, nn.Module] | None = None  # the trainer's, and their targets
 
     @property
     def actor(self) -> Self:
@@ -168,6 +180,17 @@ def mlp(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
     for n_in, n_out in pairwise(sizes):
         layers += [nn.Linear(n_in, n_out), activation()]
     return nn.Sequential(*layers[:-1])
+
+
+def trunk(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
+    """The same with `activation` at the end; nothing where there is one size."""
+    layers = [mlp(sizes, activation), activation()] if len(sizes) > 1 else []
+    return nn.Sequential(*layers)
+
+
+def log_slope_of_tanh(u: Tensor) -> Tensor:
+    """log(1 - tanh(u)^2), written so that it neither overflows nor rounds to log 0."""
+    return 2 * (LOG_2 - u - F.softplus(-2 * u))
 
 
 def orthogonal_(net: nn.Sequential, last_gain: float) -> nn.Sequential:
@@ -287,8 +310,7 @@ class SquashedGaussianActor(SacPolicy):
         activation: type[nn.Module] = nn.ReLU,
     ) -> None:
         super().__init__()
-        between = [mlp([obs_dim, *hidden], activation), activation()] if hidden else []
-        self.trunk = nn.Sequential(*between)
+        self.trunk = trunk([obs_dim, *hidden], activation)
         self.mean = nn.Linear([obs_dim, *hidden][-1], act_dim)
         self.log_std = nn.Linear([obs_dim, *hidden][-1], act_dim)
         use_their_names(self, SQUASHED)
@@ -313,9 +335,8 @@ class SquashedGaussianActor(SacPolicy):
 
 def _squashed(mean: Tensor, log_std: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor]:
     u = mean if noise is None else mean + log_std.exp() * noise
-    # log(1 - tanh(u)^2) written so that it neither overflows nor rounds to log 0.
-    squashing = 2 * (LOG_2 - u - F.softplus(-2 * u))
-    return torch.tanh(u), gaussian_log_prob(u, mean, log_std) - squashing.sum(dim=-1)
+    slopes = log_slope_of_tanh(u).sum(dim=-1)
+    return torch.tanh(u), gaussian_log_prob(u, mean, log_std) - slopes
 
 
 class TwinCritic(nn.Module):

@@ -10,10 +10,10 @@ from gymnasium import spaces
 from torch import nn
 
 from rlox.learner.acting import Acting
-from rlox.learner.arguments import require_device
+from rlox.learner.arguments import Unsupported, require_device, require_flags, require_integers
 from rlox.learner.classes import NotKept, decoded, encoded
 from rlox.learner.featured import kwargs_for, make_actor_and_critic, make_actor_critic
-from rlox.learner.policies import StochasticPolicy
+from rlox.learner.policies import SacPolicy, StochasticPolicy
 from rlox.learner.saved import read, write
 from rlox.learner.spaces import as_saved, from_saved, is_image, warn_of_flattening
 from rlox.learner.their_policies import TheirPolicy
@@ -26,6 +26,23 @@ def _name(policy: str | None, space: spaces.Space[Any]) -> str:
     """The policy's name, where none was given that of one that sees `space`."""
     usual = "MultiInputPolicy" if isinstance(space, spaces.Dict) else "MlpPolicy"
     return policy or usual
+
+
+def with_sde(
+    use_sde: bool, sde_sample_freq: int, policy: Any, policy_kwargs: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """`policy_kwargs` of a trainer that was given these two. `Unsupported` for what goes with
+    `use_sde` and is asked for without it, ValueError for a policy that is made already."""
+    require_flags(use_sde=use_sde)
+    require_integers(-1, sde_sample_freq=sde_sample_freq)
+    given = policy_kwargs or {}
+    if not use_sde:
+        if given.get("squash_output") or given.get("use_sde"):
+            raise Unsupported("policy_kwargs: squash_output belongs to use_sde=True of the trainer")
+        return policy_kwargs
+    if isinstance(policy, nn.Module):
+        raise ValueError("use_sde: describes a policy by name; this one is made already")
+    return {**given, "use_sde": True}
 
 
 def _own_optimizer(module: Any, rate: float) -> torch.optim.Optimizer:
@@ -120,6 +137,7 @@ def write_policy(policy: StochasticPolicy, path: str | Path | IO[bytes]) -> None
         "policy_kwargs": held,
         "spaces": (as_saved(acting.observation_space), as_saved(acting.action_space)),
         "squashed": acting.squashed,
+        "of_sac": isinstance(policy, SacPolicy),
         "state": policy.state_dict(),
     }
     write(saved, path, "")  # as Stable-Baselines3, which adds no ending
@@ -143,7 +161,7 @@ def read_policy(
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced
         made: StochasticPolicy = (
             make_actor_and_critic(space, _size(actions), kwargs)[0]
-            if saved["squashed"]
+            if saved.get("of_sac", saved["squashed"])  # files of earlier versions do not tell
             else make_actor_critic(space, actions, kwargs)
         )
     if not isinstance(made, cls):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox.learner import switchboard
-from rlox.learner.acting import clipped
+from rlox.learner.acting import clipped, unscaled
 from rlox.learner.arguments import (
     Unsupported,
     differences,
@@ -39,7 +39,7 @@ from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.on_policy import OnPolicy
 from rlox.learner.policies import ActorCritic
-from rlox.learner.policy_arguments import ppo_policy
+from rlox.learner.policy_arguments import ppo_policy, with_sde
 from rlox.learner.schedules import Schedule, Scheduled
 
 # Defaults of `PPO("MlpPolicy", env)`, which are Stable-Baselines3's, and of `PPO(env)`.
@@ -85,13 +85,17 @@ class PPO(OnPolicy):
         ent_coef: c2 of equation 9.
         vf_coef: c1 of equation 9.
         max_grad_norm: the gradient is clipped to this length.
+        use_sde: explore by generalised state-dependent noise (gSDE, Raffin et al. 2020), of actions
+            in a Box; in torch.
+        sde_sample_freq: steps after which that noise is drawn anew; -1: once a rollout.
         target_kl: an update ends where the policies differ by more than 1.5 times this.
         stats_window_size: episodes in the means that are shown.
         tensorboard_log: folder for TensorBoard's event files, each run in a folder of its own
             within: PPO_1, PPO_2, ….
         policy_kwargs: Stable-Baselines3's: net_arch, activation_fn, ortho_init, log_std_init,
             features_extractor_class, features_extractor_kwargs, share_features_extractor,
-            normalize_images, optimizer_class, optimizer_kwargs.
+            normalize_images, optimizer_class, optimizer_kwargs; with use_sde full_std, use_expln
+            and squash_output (actions go through tanh, and are scaled to the box).
         verbose: 1 prints figures.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).
         device: where torch computes ("cpu", or "auto" with R10); "auto" takes a GPU if there is
@@ -145,6 +149,8 @@ class PPO(OnPolicy):
         ent_coef: float = 0.0,
         vf_coef: float = 0.5,
         max_grad_norm: float = 0.5,
+        use_sde: bool = False,
+        sde_sample_freq: int = -1,
         *,
         target_kl: float | None = None,
         stats_window_size: int = 100,
@@ -164,6 +170,8 @@ class PPO(OnPolicy):
     ) -> None:
         refuse_left_out("PPO", others)
         policy, env = policy_and_env(first, second, policy, env)
+        described = with_sde(use_sde, sde_sample_freq, policy, policy_kwargs)
+        self._squashes = bool((policy_kwargs or {}).get("squash_output", False))
         usual = THEIRS if isinstance(policy, str | type) else SHORT
         given = {"n_steps": n_steps, "batch_size": batch_size, "n_epochs": n_epochs}
         self._differs = differences(given, usual, THEIRS)
@@ -191,10 +199,18 @@ class PPO(OnPolicy):
                 "MultiDiscrete and MultiBinary; wrap the environment with "
                 "gymnasium.wrappers.TransformAction"
             )
+        bounded = isinstance(self.action_space, spaces.Box) and self.action_space.is_bounded()
+        if self._squashes and not bounded:
+            raise Unsupported(f"squash_output: needs a bounded Box, not {self.action_space}")
         if collector == "async":
             native_envs(self.vector_env)  # or a ValueError
+            if use_sde:
+                raise ValueError(
+                    'use_sde: another thread draws no noise anew; use collector="sync"'
+                )
             if self._workers:
                 raise ValueError('collector="async" trains in one process; use collector="sync"')
+        self.use_sde, self.sde_sample_freq = bool(use_sde), int(sde_sample_freq)
         # Python's: what is counted with them is saved.
         self.n_steps, self.batch_size, self.n_epochs = int(n_steps), int(batch_size), int(n_epochs)
         self.gamma, self.gae_lambda = float(gamma), float(gae_lambda)
@@ -212,7 +228,7 @@ class PPO(OnPolicy):
         named = not isinstance(policy, nn.Module)
         rate = self._learning_rate.value
         with self._seeded_initialisation() if named else nullcontext():
-            policy, made = ppo_policy(policy, policy_kwargs, self._acting, rate)
+            policy, made = ppo_policy(policy, described, self._acting, rate)
         require_methods("policy", policy, POLICY_METHODS)
         self.policy = policy.to(self.device)
         make = made or partial(self._adam, eps=1e-5)
@@ -375,7 +391,10 @@ class PPO(OnPolicy):
         return loss, figures
 
     def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Discrete actions from `start` on; continuous ones clipped to the box, for it alone."""
+        """Discrete actions from `start` on; continuous ones clipped to the box, for it alone, or
+        scaled to it, where they are squashed."""
         if isinstance(self.action_space, spaces.Discrete):
             actions = switchboard.ENV_ACTIONS.of(self.optimizations)(actions)
+        if self._squashes:
+            return unscaled(actions, cast(spaces.Box, self.action_space))
         return clipped(actions, self.action_space)

@@ -7,7 +7,7 @@ the short form, `SAC(env)`, `learning_starts` and `gradient_steps` are others (`
 import copy
 import math
 from collections.abc import Collection, Mapping
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -17,7 +17,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rlox import PrioritizedReplayBuffer, ReplayBuffer
+from rlox import PrioritizedReplayBuffer
 from rlox.env.arguments import integer
 from rlox.learner import switchboard
 from rlox.learner.acting import unscaled
@@ -35,17 +35,16 @@ from rlox.learner.arguments import (
 from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
-from rlox.learner.off_policy import OffPolicy, TrainFreq
+from rlox.learner.off_policy import OffPolicy, TrainFreq, bootstraps_time_limits
 from rlox.learner.policies import SacPolicy, StochasticPolicy, Temperature, frozen, learning_part
-from rlox.learner.policy_arguments import sac_networks
+from rlox.learner.policy_arguments import sac_networks, with_sde
 from rlox.learner.schedules import Schedule
 from rlox.learner.seams import StepByParameter
-from rlox.learner.spaces import row_dtype
 
-BETA_0 = 0.4  # exponent of the importance weights at the start
 # Defaults of `SAC("MlpPolicy", env)`, which are Stable-Baselines3's, and of `SAC(env)`.
 THEIRS = {"learning_starts": 100, "gradient_steps": 1, "n_envs": 1}
 SHORT = {"learning_starts": 1000, "gradient_steps": -1}
+KNOWN_TO_POLICY = {"policy", "critic", "critic_target"}  # under Stable-Baselines3's names
 
 
 class Batch(NamedTuple):
@@ -81,16 +80,21 @@ class SAC(OffPolicy):
         gradient_steps: updates after these (1); -1: one per environment step (short form).
         action_noise: a callable that gives noise to add to actions in [-1, 1], with a `reset` for
             the end of an episode, as Stable-Baselines3's; each environment has a copy.
+        replay_buffer_kwargs: dict(handle_timeout_termination=False) takes an episode that a time
+            limit ends to have terminated: nothing is expected to follow.
         ent_coef: alpha. "auto" learns it from 1.0 on, "auto_0.1" from 0.1 on; a number fixes it.
         target_update_interval: the targets move at every so many updates after a step.
         target_entropy: of the learned temperature; "auto" is minus the number of action values.
-        stats_window_size, tensorboard_log, policy_kwargs, verbose, seed, device: as PPO's; net_arch
-            may be dict(pi=…, qf=…).
+        use_sde, sde_sample_freq, stats_window_size, tensorboard_log, policy_kwargs, verbose, seed,
+            device: as PPO's; net_arch may be dict(pi=…, qf=…); n_critics is the number of Q
+            functions (2), and with use_sde clip_mean the bound of means (2; 0: none).
+        use_sde_at_warmup: take the policy's actions, in place of uniform ones, from the start.
         n_envs: environments to make of an id (1, or in the short form 4 with R6); other forms of
             `env` bring their own number.
         prioritized: draw transitions by their TD error (Schaul et al. 2016), corrected by
             importance weights whose exponent goes from 0.4 to 1 during `learn`.
-        critic: a module `(obs, actions) -> (q1, q2)`, to use instead of two 256 x 256 networks.
+        critic: a module `(obs, actions) -> (q1, q2)`, or more or fewer, to use instead of two
+            256 x 256 networks.
         optimizations, threads, matmul_precision, others: as PPO's.
 
     Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
@@ -137,9 +141,13 @@ class SAC(OffPolicy):
         gradient_steps: int | None = None,
         action_noise: Any = None,
         *,
+        replay_buffer_kwargs: Mapping[str, Any] | None = None,
         ent_coef: float | str = "auto",
         target_update_interval: int = 1,
         target_entropy: float | str = "auto",
+        use_sde: bool = False,
+        sde_sample_freq: int = -1,
+        use_sde_at_warmup: bool = False,
         stats_window_size: int = 100,
         tensorboard_log: str | Path | None = None,
         policy_kwargs: Mapping[str, Any] | None = None,
@@ -158,6 +166,7 @@ class SAC(OffPolicy):
     ) -> None:
         refuse_left_out("SAC", others)
         policy, env = policy_and_env(first, second, policy, env)
+        described = with_sde(use_sde, sde_sample_freq, policy, policy_kwargs)
         usual = THEIRS if isinstance(policy, str) else SHORT
         given = {"learning_starts": learning_starts, "gradient_steps": gradient_steps}
         self._differs = differences(given, usual, THEIRS)
@@ -173,7 +182,10 @@ class SAC(OffPolicy):
         require_integers(1, target_update_interval=target_update_interval)
         require_integers(0, learning_starts=learning_starts)
         require_numbers(0, 1, tau=tau, gamma=gamma)
-        require_flags(prioritized=prioritized)
+        require_flags(prioritized=prioritized, use_sde_at_warmup=use_sde_at_warmup)
+        self.use_sde, self.sde_sample_freq = bool(use_sde), int(sde_sample_freq)
+        self.use_sde_at_warmup = bool(use_sde and use_sde_at_warmup)
+        self._bootstraps_time_limits = bootstraps_time_limits(replay_buffer_kwargs)
         if integer("gradient_steps", gradient_steps) < -1:
             raise ValueError(f"gradient_steps must be -1 or at least 0, got {gradient_steps}")
         space = self.action_space
@@ -197,15 +209,11 @@ class SAC(OffPolicy):
         self.target_entropy = float(target_entropy)
 
         with self._seeded_initialisation():
-            policy, critic, make = sac_networks(
-                policy, critic, policy_kwargs, self._acting, self._adam
-            )
+            policy, critic, make = sac_networks(policy, critic, described, self._acting, self._adam)
         require_methods("policy", policy, ["get_action_and_logprob"])
         require_methods("critic", critic, ["forward"])
         self.policy, self.critic = policy.to(self.device), critic.to(self.device)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
-        if isinstance(self.policy, SacPolicy):
-            self.policy.critics = self.critic, self.critic_target
         self.temperature = Temperature(ent_coef).to(self.device)
 
         rate = self._learning_rate.value
@@ -224,22 +232,16 @@ class SAC(OffPolicy):
         self.replay_buffer = self._new_buffer()
         self._choose_update()
 
-    def _new_buffer(self) -> ReplayBuffer | PrioritizedReplayBuffer:
-        buffer = PrioritizedReplayBuffer if self.prioritized else ReplayBuffer
-        obs_dtype: Literal["uint8", "float32"]
-        obs_dtype = "uint8" if row_dtype(self.observation_space) == np.uint8 else "float32"
-        return buffer(
-            self._buffer_size,
-            self.obs_dim,
-            self.act_dim,
-            obs_dtype=obs_dtype,
-            seed=self._new_seed(),
-        )
-
     @property
     def actor(self) -> StochasticPolicy:
         """The policy, by Stable-Baselines3's name."""
         return self.policy
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        known = name in KNOWN_TO_POLICY and hasattr(self, "critic_target")
+        if known and isinstance(self.policy, SacPolicy):
+            self.policy.critics = self.critic, self.critic_target
 
     def _choose_update(self) -> None:
         """R9: updates run in Rust if all that takes part in them is known there."""
@@ -283,6 +285,8 @@ class SAC(OffPolicy):
             self._figures = {**self._native.train_once(self)}
             return
         self.policy.train(True)
+        if self.use_sde:
+            self.policy.reset_noise(1, self._act_generator)
         update = self._torch_update()
         with self.timing.add_time("sample"):
             batch = self._sample()
@@ -341,15 +345,8 @@ class SAC(OffPolicy):
                 polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
         return Updated(critic_loss.detach(), actor_loss.detach(), td_errors)
 
-    def _draw(self) -> Any:
-        """A batch of the replay buffer, as NumPy arrays."""
-        buffer = self.replay_buffer
-        if isinstance(buffer, PrioritizedReplayBuffer):
-            buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / max(self._end, 1))
-        return buffer.sample(self.batch_size, copy=False)  # learned from before the next is drawn
-
     def _sample(self) -> Batch:
-        """The same on the device."""
+        """A batch of the replay buffer, on the device."""
         sample = self._draw()
         return Batch(
             obs=self._tensor(sample["obs"]),
@@ -367,26 +364,26 @@ class SAC(OffPolicy):
         next_actions, next_log_probs = self.policy.get_action_and_logprob(
             batch.next_obs, generator=self._act_generator
         )
-        next_q = torch.min(*self.critic_target(batch.next_obs, next_actions))
+        next_q = reduce(torch.min, self.critic_target(batch.next_obs, next_actions))
         soft_value = next_q - self.temperature() * next_log_probs
         target: Tensor = batch.rewards + self.gamma * (1 - batch.terminated) * soft_value
         return target
 
     def critic_loss(self, batch: Batch, target_q: Tensor) -> tuple[Tensor, Tensor]:
-        """Equation 5, summed over the twins, and their mean absolute TD errors `[B]`."""
-        q1, q2 = self.critic(batch.obs, batch.actions)
-        td1, td2 = q1 - target_q, q2 - target_q
-        squares = td1.square() + td2.square()
+        """Equation 5, summed over the Q functions, and their mean absolute TD errors `[B]`."""
+        errors = [q - target_q for q in self.critic(batch.obs, batch.actions)]
+        squares = reduce(torch.add, [error.square() for error in errors])
         if batch.weights is not None:
             squares = batch.weights * squares
-        return 0.5 * squares.mean(), 0.5 * (td1.abs() + td2.abs()).detach()
+        sizes = reduce(torch.add, [error.abs() for error in errors]).detach()
+        return 0.5 * squares.mean(), sizes / len(errors)
 
     def actor_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Equation 7, and the log-probabilities of the actions drawn for it."""
         actions, log_probs = self.policy.get_action_and_logprob(
             batch.obs, generator=self._act_generator
         )
-        q = torch.min(*self.critic(batch.obs, actions))
+        q = reduce(torch.min, self.critic(batch.obs, actions))
         return (self.temperature().detach() * log_probs - q).mean(), log_probs.detach()
 
     def alpha_loss(self, log_probs: Tensor) -> Tensor:

@@ -68,6 +68,8 @@ class Saved:
     _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
     _state_of: ClassVar[Mapping[str, str]] = {}  # of those, the ones that an argument makes anew
     _generators: tuple[str, ...]
+    _last_obs: Any
+    _go_on_from: Any
     _their_parts: ClassVar[Mapping[str, str]]  # their names of modules and optimisers, and ours
 
     def _reached(self) -> dict[str, float]:
@@ -128,9 +130,9 @@ class Saved:
     ) -> None:
         """Write weights, optimisers, arguments, and where training stands: steps, episodes and
         random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
-        what it would do here with new episodes, on the same kind of device: episodes under way are
-        not kept. Nor is a replay buffer, which SAC's `save_replay_buffer` writes; without it SAC
-        fills a new one before it learns on.
+        what it would do here with new episodes, on the same kind of device: of episodes under way
+        only the latest observations are kept. A replay buffer is not kept, but SAC's
+        `save_replay_buffer` writes one; without it SAC fills a new one before it learns on.
 
         Arguments that `exclude` names are not kept, and those that `include` names are kept as the
         trainer's attribute of that name stands. A path without an ending gets `.zip`; folders are
@@ -151,6 +153,7 @@ class Saved:
             "spaces": (as_saved(self.observation_space), as_saved(self.action_space)),
             "num_timesteps": self.num_timesteps,
             "episodes": (self.episode_returns, self.episode_lengths),
+            "last_obs": None if self._last_obs is None else torch.from_numpy(self._last_obs),
             "seeds": (self._seeds.entropy, self._seeds.n_children_spawned, self._env_seed),
             "streams": self._workers.gathered(streams) if self._workers else [streams],
             "state": {name: _as_made(getattr(self, name)).state_dict() for name in self._state},
@@ -174,8 +177,9 @@ class Saved:
 
         Without `env`, what was trained in an environment object acts, and learns after `set_env`.
         `arguments`, and `custom_objects`, replace those of the saved trainer; modules and functions
-        that the user had given are given again here. ValueError for an environment of other
-        spaces: what was learnt is scaled to them.
+        that the user had given are given again here. With `force_reset=False` the episodes go on
+        that were under way in `env` when the trainer was saved, if it was trained there. ValueError
+        for an environment of other spaces: what was learnt is scaled to them.
         """
         device = require_device(device)
         saved = read(path, ".zip", device)
@@ -215,6 +219,9 @@ class Saved:
         model.episode_returns, model.episode_lengths = map(list, saved["episodes"])
         if "seed" not in arguments:
             model._take_up(saved["seeds"], saved["streams"])
+        under_way = saved.get("last_obs")
+        if env is not None and not force_reset and under_way is not None:
+            model._go_on_from(under_way.cpu().numpy())
         return model
 
     def _take_up(

@@ -80,6 +80,13 @@ class TheirPolicy(ActorCritic):
         values, log_probs, entropy = self.theirs.evaluate_actions(self._raw(obs), actions)
         return values.flatten(), log_probs, -log_probs if entropy is None else entropy
 
+    def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
+        found: tuple[Any, bool] = self.theirs.obs_to_tensor(observation)
+        return found
+
+    def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
+        self.theirs.reset_noise(n)
+
     def save(self, path: str | Path | IO[bytes]) -> None:
         """As the policy does it; its own class loads it."""
         self.theirs.save(path)

@@ -168,6 +168,8 @@ class Calls(Arguments):
                 settings[name] = n(r.choice((None, 0.1)))
             if r.random() < 0.3:
                 settings["nvec"], rollout[1] = n([1, n(1)]), a((k, 2), "i8")
+            elif r.random() < 0.3:
+                settings["bits"], rollout[1] = n(True), a((k, 2), "f4")
             return _core.ppo_update, [actor, critic, n(None), n(rollout), order, n(0)], settings
         sac = self.sac()
         if r.random() < 0.3:
@@ -193,7 +195,9 @@ class Calls(Arguments):
     def call_acting(self) -> Any:
         r, n, a = self.random, self.number, self.array
         network = n([3, n(4), 2]), n("tanh"), a((3 * 4 + 4 + 4 * 2 + 2,), "f4")
-        head = r.choice(([None, None], [a((2,), "f4"), None], [None, n([n(1), 1])]))
+        head = r.choice(
+            ([None, None], [a((2,), "f4"), None], [None, n([n(1), 1])], [None, None, n(True)])
+        )
         if r.random() < 0.3:
             return _core.ActionSampler, [n(network), *head], {}
         acting = self.counted(_core.ActionSampler, [network, *head])

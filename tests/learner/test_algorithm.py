@@ -239,7 +239,7 @@ def test_observations_of_any_box_are_flattened():
     assert rollouts[0].obs.shape == (4, 24)
     assert rollouts[0].obs.dtype == torch.float32
     assert rollouts[0].obs[:, 0].tolist() == [1, 0, 0, 1]
-    assert model.predict(np.zeros((4, 3, 2), np.uint8))[0] in {0, 1}
+    assert int(model.predict(np.zeros((4, 3, 2), np.uint8))[0]) in {0, 1}
     model = sac(Image(action_space=spaces.Box(-1, 1, (1,), np.float32)), learning_starts=8)
     model.learn(12)
     assert model.replay_buffer.sample(2)["obs"].dtype == np.uint8

@@ -8,14 +8,14 @@ use crate::arrays::{Argument, BORROWS, Looks, Output, Unguarded, reading, shape_
 use crate::crossing::SAMPLER_DRAW;
 use crate::errors::to_py;
 use crate::lock::Lock;
-use crate::nn::{Network, mlp, only_for_choices};
+use crate::nn::{Network, mlp, only_one_kind};
 use crate::numbers::List;
 
 /// Draws a policy's actions for batches of observations, with the weights that it has now.
 ///
 /// `actor` is ``(widths, activation, params)`` as `collect_rollout` takes it. Its outputs are the means
 /// of normals with deviations exp(`log_std`), float32 `[act_dim]`; or without a `log_std` logits of one
-/// choice, or of several with `nvec` possibilities.
+/// choice, or of several with `nvec` possibilities, or with `bits` of 1 in each of independent bits.
 ///
 /// Raises ValueError for a network, a length or a number of possibilities that does not fit, TypeError
 /// for another dtype, MemoryError.
@@ -32,14 +32,15 @@ pub struct ActionSampler {
 #[pymethods]
 impl ActionSampler {
     #[new]
-    #[pyo3(signature = (actor, log_std=None, nvec=None))]
+    #[pyo3(signature = (actor, log_std=None, nvec=None, bits=false))]
     fn new(
         py: Python<'_>,
         actor: Network<'_>,
         log_std: Option<&Bound<'_, PyAny>>,
         nvec: Option<List<usize>>,
+        bits: bool,
     ) -> PyResult<Self> {
-        only_for_choices(&nvec, log_std.is_some())?;
+        only_one_kind(&nvec, log_std.is_some(), bits)?;
         let shape = mlp("actor", &actor.0.0, &actor.1)?;
         let n_outputs = shape.n_outputs();
         let params = Argument::new("actor", &actor.2);
@@ -52,6 +53,7 @@ impl ActionSampler {
                     let log_std = look.read::<f32, Ix1>(log_std, Some(&[n_outputs]))?;
                     CoreSampler::gaussian(packed, &log_std)
                 }
+                (None, _) if bits => CoreSampler::bits(packed),
                 (None, Some(List(nvec))) => CoreSampler::choosing(packed, nvec),
                 (None, None) => CoreSampler::choosing(packed, &[n_outputs]),
             };
@@ -66,10 +68,11 @@ impl ActionSampler {
         })
     }
 
-    /// Actions for `obs`, `[n, obs_dim]` float32: float32 `[n, act_dim]`, or int64 `[n]`, with `nvec`
-    /// `[n, choices]`. `noise`, float32, has a number for each of the actor's outputs, `[n, outputs]`:
-    /// standard normals, or for choices exponential numbers. The possibility with the least
-    /// noise / exp(logit) is taken, which draws from the softmax of the logits.
+    /// Actions for `obs`, `[n, obs_dim]` float32: float32 `[n, act_dim]` (bits are 0 or 1), or int64
+    /// `[n]`, with `nvec` `[n, choices]`. `noise`, float32, has a number for each of the actor's outputs,
+    /// `[n, outputs]`: standard normals, or for choices exponential numbers, or for bits uniform ones from
+    /// 0 to 1. The possibility with the least noise / exp(logit) is taken, which draws from the softmax of
+    /// the logits; a bit is 1 where its noise is below its probability.
     ///
     /// Raises ValueError for a shape, for outputs of the actor that are not finite and for noise of
     /// choices that is not positive, TypeError for another dtype.

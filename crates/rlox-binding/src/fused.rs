@@ -46,9 +46,9 @@ use crate::nn::{Network, mlp};
 /// dict of ndarrays
 ///     ``obs`` float32 (n_steps + 1, n_envs, obs_dim), the last ones to go on from; ``actions``
 ///     int64 (n_steps, n_envs) or float32 (n_steps, n_envs, act_dim), not clipped; ``log_probs``,
-///     ``values``, ``advantages``, ``returns`` float32 (n_steps, n_envs); and of the episodes that
-///     ended, in the order of their steps, then environments: ``episode_steps`` int64,
-///     ``episode_rewards`` float64, ``episode_lengths`` int64.
+///     ``values``, ``rewards``, ``dones``, ``advantages``, ``returns`` float32 (n_steps, n_envs);
+///     and of the episodes that ended, in the order of their steps, then environments:
+///     ``episode_steps`` int64, ``episode_rewards`` float64, ``episode_lengths`` int64.
 ///
 /// Raises
 /// ------
@@ -135,7 +135,7 @@ pub fn collect_rollout<'py>(
         ActionBatch::Discrete(actions) => size_of_val(&actions[..]),
         ActionBatch::Continuous(actions) => size_of_val(&actions[..]),
     };
-    let floats = size_of_val(&rollout.obs[..]) + 4 * size_of_val(&rollout.values[..]);
+    let floats = size_of_val(&rollout.obs[..]) + 6 * size_of_val(&rollout.values[..]);
     crossing.add_bytes(floats + actions);
     to_dict(py, rollout, [n_steps, env.n_envs])
 }
@@ -168,6 +168,8 @@ fn to_dict(
     for (name, column) in [
         ("log_probs", rollout.log_probs),
         ("values", rollout.values),
+        ("rewards", rollout.rewards),
+        ("dones", rollout.dones),
         ("advantages", rollout.advantages),
         ("returns", rollout.returns),
     ] {

@@ -38,14 +38,21 @@ pub(crate) type Network<'py> = (List<usize>, String, Bound<'py, PyAny>);
 /// Means over the minibatches, in the order of `ppo_update`'s docs.
 type Means = (f64, f64, f64, f64, f64, f64);
 
-/// Refuses `nvec` beside a `log_std`.
-pub(crate) fn only_for_choices(nvec: &Option<List<usize>>, has_log_std: bool) -> PyResult<()> {
-    if nvec.is_none() || !has_log_std {
-        return Ok(());
-    }
-    Err(PyValueError::new_err(
-        "nvec: belongs to choices, and log_std was given, which belongs to continuous actions",
-    ))
+/// Refuses `nvec` or `bits` beside what belongs to another kind of actions.
+pub(crate) fn only_one_kind(
+    nvec: &Option<List<usize>>,
+    has_log_std: bool,
+    bits: bool,
+) -> PyResult<()> {
+    let problem = match (nvec.is_some(), has_log_std, bits) {
+        (true, true, _) => {
+            "nvec: belongs to choices, and log_std was given, which belongs to continuous actions"
+        }
+        (true, false, true) => "nvec: belongs to choices, and bits is true",
+        (false, true, true) => "log_std: belongs to continuous actions, and bits is true",
+        _ => return Ok(()),
+    };
+    Err(PyValueError::new_err(problem))
 }
 
 /// Three arrays that stay where they are, under one name.
@@ -92,6 +99,8 @@ pub(crate) fn moments<'x>(
 ///     As ``rlox.PPO`` has them. With ``target_kl`` the update may end early.
 /// nvec : list of int or None
 ///     Of several choices at once the possibilities of each, as many in all as there are logits.
+/// bits : bool
+///     Actions are float32 of shape (n, act_dim), each 0 or 1, and the actor's outputs logits of 1.
 /// lr, betas, eps
 ///     As ``torch.optim.Adam`` has them.
 /// threads : int
@@ -118,7 +127,7 @@ pub(crate) fn moments<'x>(
 #[pyfunction]
 #[pyo3(signature = (actor, critic, log_std, rollout, order, step, *, batch_size, clip_range,
     normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, clip_range_vf=None,
-    target_kl=None, nvec=None, threads=1))]
+    target_kl=None, nvec=None, bits=false, threads=1))]
 #[expect(clippy::too_many_arguments, reason = "those of the algorithm")]
 pub fn ppo_update<'py>(
     py: Python<'py>,
@@ -140,10 +149,11 @@ pub fn ppo_update<'py>(
     clip_range_vf: Option<f32>,
     target_kl: Option<f64>,
     nvec: Option<List<usize>>,
+    bits: bool,
     threads: usize,
 ) -> PyResult<(Means, usize)> {
     let mut crossing = PPO_UPDATE.enter(0);
-    only_for_choices(&nvec, log_std.is_some())?;
+    only_one_kind(&nvec, log_std.is_some(), bits)?;
     let ppo = Ppo {
         batch_size: size("batch_size", batch_size)?,
         clip_range,
@@ -194,6 +204,9 @@ pub fn ppo_update<'py>(
             actions: match (&policy.log_std, &nvec) {
                 (Some(_), _) => {
                     Actions::Continuous(scope.read::<f32, Ix2>(&actions, Some(&[n, act_dim]))?)
+                }
+                (None, _) if bits => {
+                    Actions::Bits(scope.read::<f32, Ix2>(&actions, Some(&[n, act_dim]))?)
                 }
                 (None, Some(List(nvec))) => Actions::Several {
                     chosen: scope.read::<i64, Ix2>(&actions, Some(&[n, nvec.len()]))?,

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rlox.learner.featured import FeaturesActorCritic
+from rlox.learner.featured import FeaturesActor, FeaturesActorCritic, FeaturesCritic, Seeing
 from rlox.learner.features import CombinedExtractor, FlattenExtractor, Shown
-from rlox.learner.heads import Categoricals, Gaussian
+from rlox.learner.heads import Bernoullis, Categoricals, Gaussian
 from rlox.learner.policies import (
     CategoricalActorCritic,
     GaussianActorCritic,
@@ -74,34 +74,46 @@ class Network(NamedTuple):
         return self.widths, self.activation, vector(self.params)
 
 
-def actor_network(policy: nn.Module) -> Network:
-    """The actor as one network: its two heads are one layer, means before log deviations."""
+def actor_network(policy: nn.Module) -> tuple[Network, Seeing | None]:
+    """The actor as one network: its two heads are one layer, means before log deviations. And what
+    turns rows of observations into its input; None: rows are the input."""
+    _require_as_made("the policy", policy)
+    seeing = policy if type(policy) is FeaturesActor else None
+    if seeing is not None:
+        _require_fixed(seeing, [seeing.features_extractor])
+        policy = seeing.net
     if type(policy) is not SquashedGaussianActor:
         raise Unfit(f"the policy is a {type(policy).__name__}")
+    _require_as_made("the policy", policy)
     layers = _leaves(policy.trunk)
     mean, log_std = _linear(policy.mean), _linear(policy.log_std)
-    if not layers or isinstance(layers[-1], nn.Linear):
+    if layers and isinstance(layers[-1], nn.Linear):
         raise Unfit("the actor's trunk does not end with an activation")
     if (mean.in_features, mean.out_features) != (log_std.in_features, log_std.out_features):
         raise Unfit("the actor's heads differ in width")
     widths, activation, params = _network("the actor's trunk", [*layers, mean])
     params = [*params[:-2], mean.weight, log_std.weight, mean.bias, log_std.bias]
-    return Network([*widths[:-1], 2 * widths[-1]], activation, params)
+    return Network([*widths[:-1], 2 * widths[-1]], activation, params), seeing
 
 
-def critic_networks(critic: nn.Module) -> tuple[Network, Network]:
-    """The twins."""
+def critic_networks(critic: nn.Module) -> tuple[Network, Network, Seeing | None]:
+    """The twins, and what turns rows of observations into their input beside the actions."""
+    _require_as_made("the critic", critic)
+    seeing = critic if type(critic) is FeaturesCritic else None
+    if seeing is not None:
+        _require_fixed(seeing, [seeing.features_extractor])
+        critic = seeing.twins
     if type(critic) is not TwinCritic:
         raise Unfit(f"the critic is a {type(critic).__name__}")
     _require_as_made("the critic", critic)
     q1, q2 = (_network("a critic", _leaves(q)) for q in (critic.q1, critic.q2))
-    return q1, q2
+    return q1, q2, seeing
 
 
 class ActorCriticNetworks(NamedTuple):
     """A policy and its value function: `log_std` of a Gaussian; `nvec`, possibilities of each of
     several choices; `see` turns rows of observations into the networks' input; None: rows are the
-    input.
+    input. With `bits` each output is the logit of a bit.
     """
 
     actor: Network
@@ -109,6 +121,7 @@ class ActorCriticNetworks(NamedTuple):
     log_std: list[Tensor]
     nvec: list[int] | None = None
     see: Callable[[Tensor], Tensor] | None = None
+    bits: bool = False
 
 
 def actor_critic_networks(policy: nn.Module) -> ActorCriticNetworks:
@@ -126,15 +139,10 @@ def actor_critic_networks(policy: nn.Module) -> ActorCriticNetworks:
 
 
 def _above_features(policy: FeaturesActorCritic) -> ActorCriticNetworks:
-    extractors = [policy.features_extractor, policy.vf_features_extractor]
-    for part in (policy.shown, *(one for one in extractors if one is not None)):
-        for module in part.modules():
-            if type(module) not in FIXED:
-                raise Unfit(f"a {type(module).__name__} stands before the networks")
-            _require_as_made("a features extractor", module)
+    _require_fixed(policy, [policy.features_extractor, policy.vf_features_extractor])
     head = policy.head
     _require_as_made("the policy's head", head)
-    if type(head) not in (Categoricals, Gaussian):
+    if type(head) not in (Categoricals, Gaussian, Bernoullis):
         raise Unfit(f"actions are drawn by {type(head).__name__}")
     layers = policy.mlp_extractor
     _require_as_made("the layers", layers)
@@ -142,7 +150,17 @@ def _above_features(policy: FeaturesActorCritic) -> ActorCriticNetworks:
     critic = _network("the critic", [*_leaves(layers.value_net), policy.value_net])
     log_std: list[Tensor] = [head.log_std] if isinstance(head, Gaussian) else []
     nvec = head.numbers if isinstance(head, Categoricals) and not head.single else None
-    return ActorCriticNetworks(actor, critic, log_std, nvec, policy._seen)
+    bits = isinstance(head, Bernoullis)
+    return ActorCriticNetworks(actor, critic, log_std, nvec, policy._seen, bits)
+
+
+def _require_fixed(seeing: Seeing, extractors: list[nn.Module | None]) -> None:
+    """Raise `Unfit` where something learns between observations and layers."""
+    for part in filter(None, [seeing.shown, *extractors]):
+        for module in part.modules():
+            if type(module) not in FIXED:
+                raise Unfit(f"a {type(module).__name__} stands before the networks")
+            _require_as_made("a features extractor", module)
 
 
 def _network(name: str, layers: list[nn.Module]) -> Network:

@@ -31,7 +31,8 @@ class NativeUpdate:
     def __init__(self, model: "PPO") -> None:
         if model.loss.__module__ != "rlox.learner.ppo":
             raise Unfit("the loss is replaced")
-        actor, critic, log_std, self.nvec, self.see = actor_critic_networks(model.policy)
+        parts = actor_critic_networks(model.policy)
+        actor, critic, log_std, self.nvec, self.see, self.bits = parts
         if self.see is None and {actor.widths[0], critic.widths[0]} != {model.obs_dim}:
             raise Unfit("a network does not take the observations as they are")
         numbers = model.n_steps * model._all_envs * actor.widths[0]
@@ -96,6 +97,7 @@ class NativeUpdate:
                 clip_range_vf=model.clip_range_vf,
                 target_kl=model.target_kl,
                 nvec=self.nvec,
+                bits=self.bits,
                 threads=model._update_threads,
             )
         self.flat.steps += n_minibatches

@@ -91,6 +91,7 @@ class NativeRollouts:
         with model.timing.add_time("store"):
             obs = columns["obs"]
             model._last_obs = obs[-1].copy()
+            model._book_rollout(columns["rewards"], columns["dones"], np.s_[:])
             go_on = self._count(
                 columns["episode_steps"],
                 columns["episode_rewards"].tolist(),

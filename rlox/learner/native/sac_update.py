@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlox import PrioritizedReplayBuffer, _core
+from rlox.learner.featured import Seeing
 from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
     Unfit,
@@ -21,7 +22,6 @@ from rlox.learner.native.networks import (
     require_plain_parameters,
 )
 from rlox.learner.policies import Temperature
-from rlox.learner.spaces import row_dtype
 
 if TYPE_CHECKING:
     from rlox.learner.sac import SAC
@@ -35,6 +35,13 @@ OBJECTS = (
 )
 
 
+def shown_alike(one: Seeing | None, other: Seeing | None) -> bool:
+    """Whether both turn rows of observations into the same numbers."""
+    if one is None or other is None:
+        return one is other
+    return (one.shown.space, one.shown.scales) == (other.shown.space, other.shown.scales)
+
+
 class NativeUpdate:
     """What `SAC.train_once` does, and the policy's draws, without torch's operators.
 
@@ -46,14 +53,13 @@ class NativeUpdate:
         for step in STEPS:
             if getattr(model, step).__module__ != "rlox.learner.sac":
                 raise Unfit(f"{step} is replaced")
-        if row_dtype(model.observation_space) == np.uint8:
-            raise Unfit("observations are bytes")
-        if model.target_update_interval > 1:
-            raise Unfit("target_update_interval is above 1")
         if type(model.temperature) is not Temperature:
             raise Unfit(f"the temperature is a {type(model.temperature).__name__}")
-        actor = actor_network(model.policy)
-        twins, targets = critic_networks(model.critic), critic_networks(model.critic_target)
+        actor, self.see = actor_network(model.policy)
+        parts = critic_networks(model.critic), critic_networks(model.critic_target)
+        (*twins, see), (*targets, see_targets) = parts
+        if not shown_alike(self.see, see) or not shown_alike(self.see, see_targets):
+            raise Unfit("actor and critics are shown observations differently")
         shapes = [network[:2] for network in (actor, *twins)]
         if shapes[1:] != [network[:2] for network in targets]:
             raise Unfit("the target critics have another shape than the critics")
@@ -113,16 +119,29 @@ class NativeUpdate:
             and self.log_alpha.holds()
         )
 
-    def act(self, model: "SAC", obs: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _input(self, model: "SAC", obs: NDArray[Any]) -> NDArray[np.float32]:
+        """What the networks are given for rows of observations."""
+        if self.see is None and obs.dtype == np.float32:
+            return obs
+        rows = model._tensor(obs)
+        with torch.no_grad():
+            seen = rows if self.see is None else self.see._seen(rows)
+        found: NDArray[np.float32] = seen.contiguous().numpy()
+        return found
+
+    def act(self, model: "SAC", obs: NDArray[Any]) -> NDArray[np.float32]:
         """Actions `[n, act_dim]` that the policy draws for `obs`, `[n, obs_dim]`."""
         noise = torch.randn(len(obs), model.act_dim, generator=model._act_generator)
-        return self.core.act(self.actor.arrays[0], obs, noise.numpy())
+        return self.core.act(self.actor.arrays[0], self._input(model, obs), noise.numpy())
 
     def train_once(self, model: "SAC") -> dict[str, float]:
         """One update from a fresh batch, and its figures."""
         timing = model.timing
         with timing.add_time("sample"):
             batch: Any = model._draw()
+            if self.see is not None or batch["obs"].dtype != np.float32:
+                seen = {name: self._input(model, batch[name]) for name in ("obs", "next_obs")}
+                batch = {**batch, **seen}
             shape = 2, len(batch["reward"]), model.act_dim
             if self._noise.shape != shape:
                 self._noise = torch.empty(shape)
@@ -138,7 +157,7 @@ class NativeUpdate:
                 batch,
                 self._noise.numpy(),
                 gamma=model.gamma,
-                tau=model.tau,
+                tau=model.tau if model._moves_targets else 0.0,
                 target_entropy=model.target_entropy,
                 adams=(
                     self.actor.begin_step(),

@@ -64,7 +64,8 @@ def features_policies(draw: st.DrawFn, obs_dim: int, widths: Any) -> FeaturesAct
         )
     )
     several = spaces.MultiDiscrete(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
-    action_space = draw(st.sampled_from([several, spaces.Discrete(3), spaces.Box(-1, 1, (2,))]))
+    others = [spaces.Discrete(3), spaces.Box(-1, 1, (2,)), spaces.MultiBinary(3)]
+    action_space = draw(st.sampled_from([several, *others]))
     arch = {"pi": list(draw(widths)), "vf": list(draw(widths))}
     activation = draw(st.sampled_from([nn.Tanh, nn.ReLU]))
     given = {"net_arch": arch, "activation_fn": activation, "ortho_init": False}

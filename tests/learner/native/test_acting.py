@@ -15,7 +15,7 @@ import rlox
 from rlox import _core
 from rlox.learner.featured import FeaturesActorCritic, kwargs_for
 from rlox.learner.features import FlattenExtractor
-from rlox.learner.heads import Gaussian
+from rlox.learner.heads import Bernoullis, Gaussian
 from rlox.learner.joined import ActorInRust, ActorInTorch, actor_in_rust
 from rlox.learner.native.networks import Unfit, Watch, actor_critic_networks
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic
@@ -37,6 +37,12 @@ def test_they_are_those_that_torch_draws(made, n, seed):
     features = isinstance(policy, FeaturesActorCritic)
     if isinstance(policy, GaussianActorCritic) or (features and isinstance(policy.head, Gaussian)):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        return
+    if features and isinstance(policy.head, Bernoullis):
+        # Where a bit's noise is its probability but for rounding, it may be either.
+        probs = torch.sigmoid(policy._said(policy._seen(obs)))
+        near = (torch.rand(probs.shape, generator=seeded(seed)) - probs).abs() < 1e-5
+        assert ((found == expected) | near).all()
         return
     # Where two choices come at the same time but for rounding, either may be taken.
     said = policy._said(policy._seen(obs)) if features else policy.actor(obs)
@@ -70,6 +76,7 @@ class Toggles(gym.Env):
         spaces.MultiDiscrete([2, 2, 5]),
         spaces.Discrete(4),
         spaces.Box(-1, 1, (2,), np.float32),
+        spaces.MultiBinary(3),
     ],
 )
 def test_training_in_python_s_environments_is_that_of_torch(action_space):
@@ -197,6 +204,10 @@ def test_arguments_that_do_not_fit_are_named():
         _core.ActionSampler(network, None, [3, 0])
     with pytest.raises(ValueError, match="nvec: belongs to choices"):
         _core.ActionSampler(network, np.zeros(3, np.float32), [2, 1])
+    with pytest.raises(ValueError, match="nvec: belongs to choices, and bits is true"):
+        _core.ActionSampler(network, None, [2, 1], True)
+    with pytest.raises(ValueError, match="log_std: belongs to continuous actions, and bits"):
+        _core.ActionSampler(network, np.zeros(3, np.float32), None, True)
     with pytest.raises(ValueError, match="log_std: holds NaN, expected numbers from -87 to 87"):
         _core.ActionSampler(network, np.full(3, np.nan, np.float32))
     acting = _core.ActionSampler(network, None, [2, 1])

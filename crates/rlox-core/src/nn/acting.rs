@@ -22,6 +22,8 @@ enum Head {
     Choices(Vec<usize>),
     /// Independent normals with these deviations; outputs are means.
     Gaussian(Vec<f32>),
+    /// Independent bits; outputs are the logits of 1.
+    Bits,
 }
 
 /// Where actions are put.
@@ -29,7 +31,7 @@ enum Head {
 pub enum ActionsOut<'a> {
     /// `[n, choices]`
     Choices(&'a mut [i64]),
-    /// `[n, act_dim]`
+    /// `[n, act_dim]`; of bits, `[n, bits]`, 0 or 1
     Continuous(&'a mut [f32]),
 }
 
@@ -56,6 +58,14 @@ impl ActionSampler {
         )
     }
 
+    /// Independent bits, one for each of the actor's outputs.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn bits(actor: PackedMlp) -> Result<Self, RloxError> {
+        Self::of(actor, Head::Bits)
+    }
+
     fn of(actor: PackedMlp, head: Head) -> Result<Self, RloxError> {
         Ok(Self {
             hidden: Hidden::of(&[actor.mlp()])?,
@@ -76,17 +86,18 @@ impl ActionSampler {
         self.actor.mlp().n_outputs()
     }
 
-    /// Choices of an action; None where it is continuous.
+    /// Choices of an action; None where it consists of floats.
     pub fn n_choices(&self) -> Option<usize> {
         match &self.head {
             Head::Choices(nvec) => Some(nvec.len()),
-            Head::Gaussian(_) => None,
+            Head::Gaussian(_) | Head::Bits => None,
         }
     }
 
     /// Draws an action for each row of `obs`, `[n, obs_dim]`, with `noise`, `[n, n_noise]`: standard
-    /// normals, or for choices exponential numbers. The possibility with the least noise / exp(logit) is
-    /// taken, which draws from the softmax of the logits.
+    /// normals, or for choices exponential numbers, or for bits uniform ones from 0 to 1. The possibility
+    /// with the least noise / exp(logit) is taken, which draws from the softmax of the logits; a bit is 1
+    /// where its noise is below its probability.
     ///
     /// # Errors
     /// If lengths do not go together, `to` is of the other kind, the network gives numbers that are not
@@ -136,6 +147,13 @@ impl ActionSampler {
                     for (((to, mean), std), noise) in to.iter_mut().zip(means).zip(std).zip(noise) {
                         *to = mean + std * noise;
                     }
+                }
+            }
+            (Head::Bits, ActionsOut::Continuous(to)) => {
+                check_len("actions", to.len(), noise.len())?;
+                for ((to, logit), noise) in to.iter_mut().zip(&self.outputs).zip(noise) {
+                    let probability = 1.0 / (1.0 + (-logit).exp());
+                    *to = f32::from(u8::from(*noise < probability));
                 }
             }
             _ => {
@@ -234,6 +252,23 @@ mod tests {
         for (found, expected) in actions.iter().zip(expected) {
             assert!((found - expected).abs() < 1e-6);
         }
+    }
+
+    #[test]
+    fn a_bit_is_one_where_its_noise_is_below_its_probability() {
+        let obs = numbers(33, 1.0, 2);
+        let actor = actor(3);
+        let logits = outputs(&actor, &obs);
+        let noise: Vec<f32> = numbers(33, 0.5, 3).iter().map(|x| x + 0.5).collect();
+        let mut acting = ActionSampler::bits(actor).unwrap();
+        let mut bits = [-1.0; 33];
+        let drawn = acting.draw(&obs, &noise, ActionsOut::Continuous(&mut bits));
+        assert_eq!(drawn, Ok(()));
+        for ((bit, logit), noise) in bits.iter().zip(&logits).zip(&noise) {
+            let below = *noise < 1.0 / (1.0 + (-logit).exp());
+            assert_eq!(*bit, if below { 1.0 } else { 0.0 });
+        }
+        assert!(bits.contains(&0.0) && bits.contains(&1.0));
     }
 
     #[test]

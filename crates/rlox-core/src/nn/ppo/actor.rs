@@ -1,5 +1,5 @@
 //! The actor's side: the clipped surrogate and the entropy, of one or several categorical
-//! distributions or of a diagonal Gaussian.
+//! distributions, of bits or of a diagonal Gaussian.
 
 use super::parts::{Parts, Several, Whole};
 use super::{Actions, Network, Ppo, Rollout, Side, gather};
@@ -51,9 +51,10 @@ struct Rows {
     entropy: Vec<f32>,
     /// `[B, outputs]`, derivative of the loss by the actor's outputs.
     grad_out: Vec<f32>,
-    /// `[B, n_actions]`, log pi(·|s); of a Gaussian `[B, act_dim]`, (a - mean) / deviation.
+    /// `[B, n_actions]`, log pi(·|s); of a Gaussian `[B, act_dim]`, (a - mean) / deviation; of bits
+    /// `[B, bits]`, -log pi(0|s).
     by_action: Vec<f32>,
-    /// `[B, n_actions]`, pi(·|s).
+    /// `[B, n_actions]`, pi(·|s); of bits `[B, bits]`, pi(1|s).
     probs: Vec<f32>,
     /// `[B, choices]`, sums over actions.
     totals: Vec<f32>,
@@ -101,6 +102,11 @@ impl Side for Actor<'_> {
             (None, Actions::Several { chosen, nvec }) => {
                 let choices = (chosen, Several(nvec));
                 rows.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
+            }
+            (None, Actions::Bits(actions)) => {
+                rows.bits(outputs, actions, rollout.log_probs, batch);
+                rows.surrogate(self.ppo, latest)?;
+                latest.entropy_loss = rows.bits_gradient(self.ppo, outputs, actions, batch);
             }
             (Some(log_std), Actions::Continuous(actions)) => {
                 let log_std = &*log_std.params;
@@ -283,6 +289,53 @@ impl Rows {
                 self.grad_out[start + action as usize] += g;
             }
         }
+    }
+
+    /// `log_ratio`, and of each bit `by_action` and `probs`, of `logits`, `[B, bits]`:
+    /// `log pi(a|s) = a z + log pi(0|s)`.
+    fn bits(&mut self, logits: &[f32], actions: &[f32], old_log_probs: &[f32], batch: &[i64]) {
+        // exp(-|z|) neither overflows nor makes 1 of what is small.
+        self.probs.clear();
+        self.probs.extend(logits.iter().map(|z| -z.abs()));
+        math::exp(&mut self.probs);
+        self.by_action.clear();
+        self.by_action.extend(self.probs.iter().map(|e| 1.0 + e));
+        math::ln(&mut self.by_action);
+        let rows = self.by_action.iter_mut().zip(&mut self.probs);
+        for ((by_action, p), z) in rows.zip(logits) {
+            *by_action += z.max(0.0);
+            let larger = 1.0 / (1.0 + *p);
+            *p = if *z >= 0.0 { larger } else { *p * larger };
+        }
+        let n = logits.len() / batch.len();
+        let rows = logits.chunks_exact(n).zip(self.by_action.chunks_exact(n));
+        self.log_ratio.clear();
+        self.log_ratio
+            .extend(rows.zip(batch).map(|((logits, by_action), &i)| {
+                let taken = &actions[i as usize * n..][..n];
+                let each = taken.iter().zip(logits).zip(by_action);
+                let log_prob: f32 = each.map(|((a, z), no)| a * z - no).sum();
+                log_prob - old_log_probs[i as usize]
+            }));
+    }
+
+    /// `d log p_a / d z = a - p` and `d H / d z = -z p (1 - p)`; returns minus the mean of
+    /// `H = -log pi(0|s) - z p`, summed over bits.
+    fn bits_gradient(&mut self, ppo: &Ppo, logits: &[f32], actions: &[f32], batch: &[i64]) -> f64 {
+        let n = logits.len() / batch.len();
+        let c2 = ppo.ent_coef / batch.len() as f32;
+        self.grad_out.clear();
+        let mut entropy = 0.0f64;
+        let rows = logits.chunks_exact(n).zip(self.probs.chunks_exact(n));
+        let rows = rows.zip(self.by_action.chunks_exact(n)).zip(batch);
+        for ((((logits, probs), by_action), &i), &g) in rows.zip(&self.by_log_prob) {
+            let taken = &actions[i as usize * n..][..n];
+            for (((z, p), no), a) in logits.iter().zip(probs).zip(by_action).zip(taken) {
+                entropy += f64::from(no - z * p);
+                self.grad_out.push(g * (a - p) + c2 * z * p * (1.0 - p));
+            }
+        }
+        -entropy / batch.len() as f64
     }
 
     /// `log_ratio`, and z = (a - mean) / deviation in `by_action`, of `means`, `[B, act_dim]`.

@@ -63,6 +63,8 @@ pub enum Actions<'a> {
     },
     /// `[n, act_dim]`.
     Continuous(&'a [f32]),
+    /// `[n, outputs]`, each 0 or 1; outputs are the logits of 1.
+    Bits(&'a [f32]),
 }
 
 /// What an update learns from: `n` transitions.
@@ -288,6 +290,16 @@ fn check(
         (Actions::Several { chosen, nvec }, None) => {
             check_choices(nvec, actor.n_outputs())?;
             check_chosen(chosen, n, nvec)
+        }
+        (Actions::Bits(actions), None) => {
+            check_len("actions", actions.len(), n * actor.n_outputs())?;
+            match actions.iter().find(|&&bit| bit != 0.0 && bit != 1.0) {
+                None => Ok(()),
+                Some(found) => Err(RloxError::argument(
+                    "actions",
+                    format!("holds {found}, expected bits, 0 or 1"),
+                )),
+            }
         }
         (Actions::Continuous(actions), Some(log_std)) => {
             check_len("actions", actions.len(), n * actor.n_outputs())?;

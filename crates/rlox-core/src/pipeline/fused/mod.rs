@@ -41,6 +41,10 @@ pub struct FusedRollout {
     pub log_probs: Vec<f32>,
     /// Values of the observations acted on.
     pub values: Vec<f32>,
+    /// Rewards; a step truncated by the time limit alone has more, as [`collect`] says.
+    pub rewards: Vec<f32>,
+    /// 1 where the step ended an episode.
+    pub dones: Vec<f32>,
     /// Advantages.
     pub advantages: Vec<f32>,
     /// Targets of the value function.
@@ -175,6 +179,8 @@ pub fn collect_with_noise<W: PipelineWiring>(
         actions: all.actions,
         log_probs: all.log_probs,
         values: all.values,
+        rewards: all.rewards,
+        dones: all.dones,
         advantages,
         returns,
         episodes: all.episodes,

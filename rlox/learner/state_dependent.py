@@ -1,0 +1,98 @@
+"""Generalised state-dependent exploration (gSDE), Raffin, Kober and Stulp 2020 (arXiv 2005.05719).
+
+The noise of an action is a linear function of what the policy's last hidden layer says of the
+observation. The function's weights are drawn anew only now and then, so that noise does not jump
+from step to step as independent normals do, and a robot's motors are spared.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from rlox.learner.heads import Head
+from rlox.learner.policies import HALF_LOG_2PI, gaussian_log_prob, log_slope_of_tanh
+
+EPSILON = 1e-6  # added to variances, so that none is nought
+EDGE = torch.finfo(torch.float32).eps  # squashed actions are taken to be so far from -1 and 1
+
+
+class StateDependent(Head):
+    """Actions `mean + latent @ weights`; a head is given means and latent features side by side.
+
+    `weights`, `[n_latent, act_dim]`, are normal with deviations `get_std()`. So an action is normal
+    with variance `latent**2 @ get_std()**2`, and its density is that of equation 8. `log_std` has a
+    number for each weight, or with `full_std=False` for each latent feature. `use_expln` takes
+    another function than exp of it, which grows less. With `squashes` actions go through tanh into
+    [-1, 1].
+    """
+
+    needs_latent = True
+    normals: Tensor  # `[n, n_latent, act_dim]`, the weights before they are scaled
+
+    def __init__(
+        self,
+        n_latent: int,
+        act_dim: int,
+        log_std_init: float,
+        full_std: bool = True,
+        use_expln: bool = False,
+        squashes: bool = False,
+    ) -> None:
+        super().__init__()
+        self.n_inputs, self.use_expln, self.squashes = act_dim, use_expln, squashes
+        shape = n_latent, act_dim if full_std else 1
+        self.log_std = nn.Parameter(torch.full(shape, float(log_std_init)))
+        self.register_buffer("normals", torch.empty(0), persistent=False)
+        self.reset_noise()
+
+    def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
+        """Draw `n` matrices of weights: batches of as many observations have one each, all others
+        the first."""
+        shape = n, len(self.log_std), self.n_inputs
+        self.normals = torch.randn(shape, generator=generator, device=self.log_std.device)
+
+    def get_std(self) -> Tensor:
+        """Deviations of the weights, `[n_latent, act_dim]`."""
+        std = self.log_std.exp()
+        if self.use_expln:
+            above = self.log_std.clamp(min=0).log1p() + 1
+            std = torch.where(self.log_std <= 0, self.log_std.clamp(max=0).exp(), above)
+        return std.expand(-1, self.n_inputs)
+
+    def draw_unsquashed(self, said: Tensor, deterministic: bool) -> Tensor:
+        """Actions before tanh."""
+        mean, latent = self._parts(said)
+        if deterministic:
+            return mean
+        weights = self.get_std() * self.normals
+        if len(weights) == len(latent):
+            return mean + torch.bmm(latent.unsqueeze(1), weights).squeeze(1)
+        return mean + latent @ weights[0]
+
+    def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
+        """From the matrices that `reset_noise` has drawn; `generator` is not asked."""
+        actions = self.draw_unsquashed(said, deterministic)
+        return actions.tanh() if self.squashes else actions
+
+    def log_prob_unsquashed(self, said: Tensor, actions: Tensor) -> Tensor:
+        """Log-densities `[B]` of what comes out for `actions` before tanh."""
+        mean, _ = self._parts(said)
+        found = gaussian_log_prob(actions, mean, self._log_deviation(said))
+        return found - log_slope_of_tanh(actions).sum(dim=-1) if self.squashes else found
+
+    def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:
+        if self.squashes:
+            actions = actions.clamp(EDGE - 1, 1 - EDGE).atanh()
+        return self.log_prob_unsquashed(said, actions)
+
+    def entropy(self, said: Tensor) -> Tensor | None:
+        if self.squashes:
+            return None  # there is no formula
+        return (self._log_deviation(said) + 0.5 + HALF_LOG_2PI).sum(dim=-1)
+
+    def _parts(self, said: Tensor) -> tuple[Tensor, Tensor]:
+        return said[:, : self.n_inputs], said[:, self.n_inputs :]
+
+    def _log_deviation(self, said: Tensor) -> Tensor:
+        _, latent = self._parts(said)
+        variance = latent.square() @ self.get_std().square()
+        return 0.5 * (variance + EPSILON).log()

@@ -1,4 +1,4 @@
-"""What of a trainer is kept in a file, and taken up again."""
+"""Saves a trainer to a file, and loads it again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ def read(path: str | Path | IO[bytes], ending: str, device: str | torch.device =
 
 
 def _as_made(part: Any) -> Any:
-    """A module without what `torch.compile` put around it, whose names of weights are others."""
+    """A module without the wrapper of `torch.compile`, which gives weights other names."""
     return getattr(part, "_orig_mod", part)
 
 
@@ -71,7 +71,7 @@ class Saved:
     _their_parts: ClassVar[Mapping[str, str]]  # their names of modules and optimisers, and ours
 
     def _reached(self) -> dict[str, float]:
-        """What functions of the remaining training have come to: a file holds no functions."""
+        """The present values of schedules, since a file holds no functions."""
         scheduled = [one for one in vars(self).values() if isinstance(one, Scheduled)]
         return {one.name: one.value for one in scheduled if one.moves}
 
@@ -126,16 +126,16 @@ class Saved:
         exclude: Iterable[str] | None = None,
         include: Iterable[str] | None = None,
     ) -> None:
-        """Write weights, optimisers, arguments, and where training stands: steps, episodes and
-        random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
-        what it would do here with new episodes, on the same kind of device: episodes under way are
-        not kept. Nor is a replay buffer, which SAC's `save_replay_buffer` writes; without it SAC
-        fills a new one before it learns on.
+        """Write weights, optimisers, arguments, and the state of training: steps, episodes and
+        random streams. On the same kind of device, `learn(…, reset_num_timesteps=False)` of the
+        loaded trainer then does what this trainer would do with new episodes. Two things are not
+        kept: episodes under way, and the replay buffer, which SAC's `save_replay_buffer` writes.
+        Without the buffer SAC fills a new one before it learns on.
 
-        Arguments that `exclude` names are not kept, and those that `include` names are kept as the
-        trainer's attribute of that name stands. A path without an ending gets `.zip`; folders are
-        made. A file that is there is replaced at once, never left half. Where several processes
-        train one model, all call this, and the first one writes.
+        Arguments that `exclude` names are not kept. Of those that `include` names, the trainer's
+        attribute of that name is kept. A path without an ending gets `.zip`; folders are made. A
+        file that is there is replaced at once, never left half. Where several processes train one
+        model, all call this, and the first one writes.
         """
         streams = self._streams()
         arguments = self._arguments | {"n_envs": self._all_envs} | self._reached()
@@ -172,10 +172,11 @@ class Saved:
     ) -> Self:
         """The trainer that `save` wrote. No code is run from the file.
 
-        Without `env`, what was trained in an environment object acts, and learns after `set_env`.
-        `arguments`, and `custom_objects`, replace those of the saved trainer; modules and functions
-        that the user had given are given again here. ValueError for an environment of other
-        spaces: what was learnt is scaled to them.
+        Without `env`, a trainer that was made with an environment object can only act until
+        `set_env` gives it an environment. `arguments`, and `custom_objects`, replace those of the
+        saved trainer; modules and functions that the user had given are given again here.
+        ValueError for an environment of other spaces, since what was learnt is scaled to the
+        spaces.
         """
         device = require_device(device)
         saved = read(path, ".zip", device)
@@ -220,7 +221,7 @@ class Saved:
     def _take_up(
         self, seeds: tuple[int, int, int | None], streams: Sequence[Mapping[str, Tensor]]
     ) -> None:
-        """Go on drawing where the trainer that was saved stood."""
+        """Set the random streams to where the saved trainer's were."""
         entropy, spawned, env_seed = seeds
         self._seeds = np.random.SeedSequence(entropy, n_children_spawned=spawned)
         if self._env_seed is not None:
@@ -229,7 +230,7 @@ class Saved:
             self._set_streams(streams[self._rank])
 
     def _streams(self) -> dict[str, Tensor]:
-        """Where the streams of random numbers stand that training draws from."""
+        """The states of the random streams from which training draws."""
         return {name: getattr(self, name).get_state() for name in self._generators}
 
     def _set_streams(self, streams: Mapping[str, Tensor]) -> None:

@@ -1,4 +1,5 @@
-"""Observation and action spaces: what networks are shown of them, what a file keeps of them."""
+"""Observation and action spaces: how networks are given observations, and how a file keeps a
+space."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -78,8 +79,8 @@ def stacked(observations: Sequence[Any], space: spaces.Space[Any]) -> Any:
 
 
 def warn_of_flattening(space: spaces.Space[Any], given: str) -> None:
-    """Say so where images go into fully connected networks; `given` are the arguments by which a
-    trainer takes others."""
+    """Warn where images go into fully connected networks; `given` names the arguments by which a
+    trainer takes other networks."""
     if not isinstance(space, spaces.Box):
         return
     shape = space.shape
@@ -97,8 +98,8 @@ def warn_of_flattening(space: spaces.Space[Any], given: str) -> None:
 def given_observations(obs: Any, space: spaces.Space[Any]) -> tuple[NDArray[Any], bool]:
     """`obs` as rows `[n, row_length(space)]`, and whether it was one observation alone.
 
-    Raises ValueError for what is no array of numbers of this shape, holds what the space's type
-    cannot hold, or is not finite.
+    Raises ValueError for anything but an array of finite numbers of this shape that the space's
+    dtype can hold.
     """
     if not isinstance(space, spaces.Dict):
         array, one = _given_part("obs", obs, space)

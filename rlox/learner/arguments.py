@@ -103,9 +103,9 @@ def policy_and_env(first: Any, second: Any, policy: Any, env: Any) -> tuple[Any,
             f"env: is {second}; after env, arguments are given by name: n_envs={second}"
         )
     if (second is not None or (first is not None and env is not None)) and policy is not None:
-        raise TypeError("policy is given twice")
+        raise TypeError("policy: is given twice; give it once, first or by name")
     if second is not None and env is not None:
-        raise TypeError("env is given twice")
+        raise TypeError("env: is given twice; give it once, in its place or by name")
     if second is not None or (first is not None and env is not None):
         return first, env if second is None else second
     found = env if first is None else first

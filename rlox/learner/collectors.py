@@ -103,7 +103,7 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
         flat = Rollout(*(column.flatten(0, 1) for column in rollout))
         if not idle:
             return flat
-        # Nothing can be learnt from steps that only began an episode.
+        # Of steps that only began an episode there is nothing to learn.
         taken = torch.from_numpy(np.flatnonzero(~np.concatenate(idle))).to(model.device)
         return Rollout(*(column.index_select(0, taken) for column in flat))
 

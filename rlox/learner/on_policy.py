@@ -16,8 +16,8 @@ from rlox.learner.native.rollout import NativeRollouts
 
 class RolloutBuffer(NamedTuple):
     """A copy of a rollout by Stable-Baselines3's names, arrays `[n_steps, n_envs, …]`; observations
-    as rows, as the networks are given them. If environments reset in a step of their own, those
-    steps are left out, and the shape is `[N, 1, …]`."""
+    as rows, as the networks are given them. Of environments that reset in a step of their own it
+    is `[N, 1, …]`, those steps being left out."""
 
     observations: NDArray[np.float32]
     actions: NDArray[np.float32]

@@ -2,10 +2,10 @@
 
 `PPO(policy=…)` takes an `ActorCritic`, `SAC(policy=…)` a `StochasticPolicy` whose actions lie in
 [-1, 1], `SAC(critic=…)` any module with `forward(obs, actions) -> (q1, q2)`. Only the methods
-count, not the base class. Observations arrive flat, `[B, obs_dim]` float32. Draw noise from the
-`generator` that is handed in: noise from torch's global one would not follow from the trainer's
-`seed`. A `StochasticPolicy` that also has `from_noise(obs, noise)`, as `SquashedGaussianActor` has,
-can be compiled into SAC's update (R3).
+count, not the base class. Observations arrive flat, `[B, obs_dim]` float32. Noise is to be drawn
+from the `generator` that is handed in: what comes from torch's global one is not reproduced by the
+trainer's `seed`. A `StochasticPolicy` that also has `from_noise(obs, noise)`, as
+`SquashedGaussianActor` has, can be compiled into SAC's update (R3).
 """
 
 import math

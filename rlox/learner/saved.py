@@ -126,11 +126,11 @@ class Saved:
         exclude: Iterable[str] | None = None,
         include: Iterable[str] | None = None,
     ) -> None:
-        """Write weights, optimisers, arguments, and the state of training: steps, episodes and
-        random streams. On the same kind of device, `learn(…, reset_num_timesteps=False)` of the
-        loaded trainer then does what this trainer would do with new episodes. Two things are not
-        kept: episodes under way, and the replay buffer, which SAC's `save_replay_buffer` writes.
-        Without the buffer SAC fills a new one before it learns on.
+        """Write weights, optimisers, arguments, and where training stands: steps, episodes and
+        random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
+        what it would do here with new episodes, on the same kind of device: episodes under way are
+        not kept. Nor is a replay buffer, which SAC's `save_replay_buffer` writes; without it SAC
+        fills a new one before it learns on.
 
         Arguments that `exclude` names are not kept. Of those that `include` names, the trainer's
         attribute of that name is kept. A path without an ending gets `.zip`; folders are made. A
@@ -172,11 +172,10 @@ class Saved:
     ) -> Self:
         """The trainer that `save` wrote. No code is run from the file.
 
-        Without `env`, a trainer that was made with an environment object can only act until
-        `set_env` gives it an environment. `arguments`, and `custom_objects`, replace those of the
-        saved trainer; modules and functions that the user had given are given again here.
-        ValueError for an environment of other spaces, since what was learnt is scaled to the
-        spaces.
+        Without `env`, what was trained in an environment object acts, and learns after `set_env`.
+        `arguments`, and `custom_objects`, replace those of the saved trainer; modules and functions
+        that the user had given are given again here. ValueError for an environment of other
+        spaces: what was learnt is scaled to them.
         """
         device = require_device(device)
         saved = read(path, ".zip", device)

@@ -1,8 +1,7 @@
 """The pairs of the training loop: for each of R1 to R17, the work that it changes, at its sizes.
 
-Each arm is a real part of a trainer that is made with or without the optimisation, so the
-switchboard is tested together with what it chooses. As with `rlox._core.pairs` of the data plane,
-arms are verified first and then timed.
+Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
+tested with what it chooses. As `rlox._core.pairs` for the data plane: verified, then timed.
 """
 
 import copy

@@ -30,7 +30,7 @@ help: ## Show this help
 
 setup: .venv/.built ## Make .venv: locked dependencies, release extensions, rlox-opt, asv, pytest
 
-profile: .venv/.built ## Profile training and rank its layers (ALGO=ppo|sac, ARGS="--total-timesteps 20000")
+profile: .venv/.built ## Profile a training: which layer takes how much time (ALGO=ppo|sac, ARGS="--total-timesteps 20000")
 	@$(BIN)/rlox-opt profile $(ALGO) $(ARGS)
 
 test: test-rust test-python ## Run the Rust and Python tests
@@ -43,40 +43,40 @@ test-python: .venv/.built
 	@echo "==> Python tests, a process for each core"
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
-test-slow: .venv/.built ## Run the tests that take minutes: learning against SB3, accuracy of the attribution
+test-slow: .venv/.built ## Run the tests that take minutes: learning beside SB3, accuracy of profiles
 	$(BIN)/pytest -m slow
 
 test-builds: .venv/.built ## Run the Rust tests in every build: no optimisation, all, each alone, each left out
 	@$(BIN)/rlox-opt test --builds
 
-mutants: .venv/.built ## Plant bugs, one at a time, and see the tests of twins and of threads catch each
+mutants: .venv/.built ## Plant known bugs, one at a time, and check that a test finds each
 	@$(BIN)/rlox-opt test --planted
 	@$(BIN)/python tests/interleavings --planted
 
-faults: .venv/.built ## Kill, starve and mislead it by the thousand, and record what it did (ARGS="--only kills")
+faults: .venv/.built ## Kill rlox-opt, fill its disk and break its files, by the thousand (ARGS="--only kills")
 	@$(BIN)/python tests/faults $(ARGS)
 
-anywhere: .venv/.built ## Run the tests with lesser instructions, as another user, elsewhere (ARGS="--numeric")
+anywhere: .venv/.built ## Run the tests with fewer CPU instructions, as another user, elsewhere (ARGS="--numeric")
 	@$(BIN)/python tests/anywhere $(ARGS)
 
-audit: .venv/.locked ## Hold all licences to deny.toml, and ask for advisories (cargo-deny, pip-audit)
+audit: .venv/.locked ## Check all licences by deny.toml, and ask for advisories (cargo-deny, pip-audit)
 	@$(BIN)/python tests/supply/audit.py $(ARGS)
 
 # AddressSanitizer with the stable compiler, at every level of vector instructions; ThreadSanitizer and
 # Miri, which reads each access by the language's own rules, where there is what they need.
-sanitize: .venv/.built ## Run the data plane and its binding under AddressSanitizer and its like (ARGS=--short)
+sanitize: .venv/.built ## Run the Rust code under AddressSanitizer, ThreadSanitizer and Miri (ARGS=--short)
 	@$(BIN)/python tests/sanitizers $(ARGS)
 
-miri: .venv/.locked ## Run what is unsafe under Miri, with the nightly compiler
+miri: .venv/.locked ## Run the unsafe Rust code under Miri, with the nightly compiler
 	@$(BIN)/python tests/sanitizers --only miri
 
-interleavings: .venv/.locked ## Try every interleaving of the core's threads, by loom (ARGS=--long, --planted)
+interleavings: .venv/.locked ## Run the core's threads in every order, by loom (ARGS=--long, --planted)
 	@$(BIN)/python tests/interleavings $(ARGS)
 
-hostile: .venv/.built ## Call the extension ten million times, as nobody should, and record it (ARGS="--calls 200000")
+hostile: .venv/.built ## Call the extension wrongly, ten million times, and record it (ARGS="--calls 200000")
 	@$(BIN)/python tests/boundary $(ARGS)
 
-verify: .venv/.built ## Run what is too long for CI, and record it: STEPS="builds miri", ARGS=--resume
+verify: .venv/.built ## Run all checks that take too long for CI, and record them: STEPS="builds miri", ARGS=--resume
 	@$(BIN)/python tests/verify $(STEPS) $(ARGS)
 
 lint: .venv/.built ## Format check, lints and types, Rust and Python
@@ -92,7 +92,7 @@ format: .venv/.built ## Format Rust and Python
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix --quiet .
 
-docs: .venv/.built ## Make the documentation's pages in site/; they open from files
+docs: .venv/.built ## Make the site of the documentation in site/; it opens from files
 	@$(BIN)/python docs/site
 
 bench: ## Run the criterion benchmarks
@@ -101,7 +101,7 @@ bench: ## Run the criterion benchmarks
 COMPILE := $(BIN)/uv pip compile pyproject.toml workbench/pyproject.toml --all-extras --universal \
 	--generate-hashes --python-version 3.11 --no-emit-index-url --quiet --custom-compile-command 'make lock'
 
-lock: .venv/.locked ## Resolve both lock files anew: the library's, and the development superset
+lock: .venv/.locked ## Resolve both lock files anew: the library's, and that of development
 	$(COMPILE) --upgrade -o requirements.lock
 	$(COMPILE) --upgrade --group dev -c requirements.lock -o requirements-dev.lock
 

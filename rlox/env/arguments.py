@@ -1,4 +1,4 @@
-"""Numbers that a caller gives."""
+"""Checks of integers that a caller gives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def integer(argument: str, value: Any) -> int:
-    """`value` as Python's int; TypeError if it is no integer. True and 2.0 are none."""
+    """`value` as Python's int; TypeError if it is no integer. True and 2.0 are refused as well."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError

@@ -48,7 +48,8 @@ class Backend(Protocol):
 
 
 class ClosedBackend:
-    """What is left of environments that were closed: their facts."""
+    """Stands for environments that were closed: keeps their spaces and number, and refuses to
+    be used."""
 
     def __init__(self, backend: Backend) -> None:
         self.single_observation_space = backend.single_observation_space

@@ -65,7 +65,8 @@ class GymnasiumBackend:
             return self.envs.step(actions)
 
     def _check(self, actions: NDArray[Any]) -> None:
-        """Refuse what would be a strange error, or none, deep inside an environment."""
+        """Refuse actions that would otherwise raise a strange error deep inside an environment, or
+        none."""
         space = self.envs.action_space
         if space.shape is None:
             return
@@ -93,7 +94,7 @@ class GymnasiumBackend:
 
 
 class WithoutOptions(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment whose `reset` takes a seed alone, as some of before Gymnasium do."""
+    """An environment whose `reset` takes a seed alone, as some older than Gymnasium do."""
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         if options:
@@ -134,8 +135,8 @@ def _more_like(env: gymnasium.Env[Any, Any], n: int) -> list[EnvFactory]:
 
 
 def exact_id(env_id: str) -> str:
-    """`env_id` with the version that Gymnasium takes for it: the latest, with its warning, where
-    none is given. The module before a colon is imported, since it may register the environment.
+    """`env_id` with its version: the one given, or else the latest, with Gymnasium's warning. The
+    module before a colon is imported, since it may register the environment.
 
     Raises `ValueError`, with close matches, where nothing is registered.
     """

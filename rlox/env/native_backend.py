@@ -30,8 +30,8 @@ _ORIGINALS = {
 
 
 def runs_natively(env_id: str) -> bool:
-    """Whether `env_id` is built in, and Gymnasium's registry still means the same by it: somebody
-    may have registered something else under that id."""
+    """Whether `env_id` is built in, and Gymnasium's registry still has its own environment under
+    that id: the program may have registered another one."""
     spec = gymnasium.registry.get(env_id)
     if env_id not in ENV_IDS or spec is None or spec.kwargs or spec.additional_wrappers:
         return False
@@ -82,8 +82,8 @@ class NativeBackend:
         return self.core.step(actions, self._out)
 
     def render(self) -> tuple[Any, ...]:
-        """A picture of each environment, `[height, width, 3]` bytes, which Gymnasium's own of the
-        same id draws from its state. Gymnasium says so where that takes pygame."""
+        """A picture of each environment, `[height, width, 3]` bytes. Gymnasium's environment of the
+        same id draws it from the state; Gymnasium's error names pygame where that is missing."""
         if self._drawer is None:
             self._drawer = gymnasium.make(self.core.env_id, render_mode="rgb_array").unwrapped
             self._drawer.reset()
@@ -113,8 +113,8 @@ def _reset_mask(options: dict[str, Any], n_envs: int) -> NDArray[np.bool_] | Non
 
 
 def _bounds(core: _core.VecEnv, options: dict[str, Any]) -> NDArray[np.float64]:
-    """Range of each drawn component of the initial state: Gymnasium's options for it are `low` and
-    `high` of all components, but for Pendulum, where they are the size of each."""
+    """Range of each drawn component of the initial state. Gymnasium's options are `low` and `high`
+    of all components; Pendulum's are the size of each component instead."""
     bounds = np.array(core.initial_bounds)
     if core.env_id == "Pendulum-v1":
         for row, name in zip(bounds, ("x_init", "y_init"), strict=True):

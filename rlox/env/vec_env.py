@@ -21,9 +21,9 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     Acrobot-v1, CartPole-v1, MountainCar-v0, MountainCarContinuous-v0 and Pendulum-v1 run in Rust;
     every other id, keyword arguments for an environment, a callable that makes one (or `n_envs` of
-    them), and an instance run through Gymnasium. An id is what Gymnasium takes it for:
-    "module:Env-v0" imports the module first, "Env" is the latest version (with a warning), and what
-    was registered anew under a native id is what runs.
+    them), and an instance run through Gymnasium. Ids mean what they mean to Gymnasium:
+    "module:Env-v0" imports the module first, and "Env" is the latest version (with a warning). If
+    the program has registered an environment of its own under a native id, that one runs.
 
     Autoreset is same-step: where an episode ends, the observation returned is the first of the
     next episode, and `infos["final_obs"]` (object array, `None` elsewhere; mask `_final_obs`) holds
@@ -31,8 +31,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     Environment i is seeded with `seed + i`, and starts where Gymnasium's would. With
     `copy=False` the arrays returned are the same ones at every call, overwritten by the next.
-    Otherwise, and in infos always, nothing that you hold is ever overwritten: arrays are new, or
-    earlier ones that nobody refers to any more.
+    With `copy=True`, and in infos always, no array that you still refer to is overwritten: arrays
+    are new, or are earlier ones to which nothing refers any more.
 
     Raises `ValueError` for an unknown id (naming close ones), bad `n_envs` or `seed`.
     """
@@ -87,7 +87,7 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Start new episodes; returns observations `[n_envs, …]` and infos.
 
-        `seed`: environment i gets `seed + i`, or the i-th of a sequence; without one its random
+        `seed`: environment i gets `seed + i`, or the i-th of a sequence; without a seed its random
         stream goes on. `options`: the environment's own, and `reset_mask`, bool `[n_envs]`, of
         those to reset. Raises `RuntimeError` after `close`.
         """
@@ -109,7 +109,7 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         `actions` as of `action_space`: integers `[n_envs]` of a discrete one, float32
         `[n_envs, act_dim]` of a continuous one. Returns observations, rewards float64, terminations
         bool, truncations bool (each `[n_envs]`), infos. Raises `TypeError` or `ValueError` that
-        names `actions`, and then no environment has moved; `RuntimeError` after `close`.
+        names `actions`, before any environment is stepped; `RuntimeError` after `close`.
         """
         return self.backend.step(actions)
 

@@ -43,13 +43,13 @@ def unscaled(actions: NDArray[Any], space: spaces.Box) -> NDArray[Any]:
     """Actions in [-1, 1] as numbers of the box."""
     low, high = space.low, space.high
     scaled = low + 0.5 * (actions.reshape(-1, *space.shape) + 1) * (high - low)
-    # Rounding may step over. `np.clip` does the same, slower.
+    # Rounding may leave the box. `np.clip` does the same, slower.
     return np.asarray(np.minimum(np.maximum(scaled, low, out=scaled), high, out=scaled))
 
 
 @dataclass
 class Acting:
-    """How a policy's trainer shows it observations and reads its actions; `squashed` ones lie in
+    """How a trainer gives observations to a policy and reads its actions. `squashed` actions lie in
     [-1, 1]."""
 
     observation_space: spaces.Space[Any]
@@ -58,8 +58,8 @@ class Acting:
     squashed: bool
 
     def rows(self, obs: Any, device: torch.device) -> tuple[Tensor, bool]:
-        """Observations as a policy takes them, and whether it was one alone; ValueError for what is
-        none."""
+        """Observations as a policy takes them, and whether it was a single one; ValueError for
+        anything else."""
         space = self.observation_space
         rows, one = given_observations(in_order(obs, space), space)
         return as_floats(torch.from_numpy(rows).to(device), self.scales_images), one

@@ -44,7 +44,7 @@ class Algorithm(InEnvs, Saved):
     episode; `logger.values`, the latest figures; `compilations`, what R2 and R3 took to compile.
 
     All randomness comes from generators of its own, derived from `seed` (None: from torch's global
-    generator), so that training neither reads nor moves anybody else's.
+    generator), so that training neither reads nor advances any other generator.
     """
 
     policy: StochasticPolicy
@@ -53,7 +53,7 @@ class Algorithm(InEnvs, Saved):
     _generators: tuple[str, ...] = ("_act_generator", "_predict_generator")
     _joins = False  # whether several processes can train one model
 
-    _differs = ""  # defaults that are others than Stable-Baselines3's, as `differences` says them
+    _differs = ""  # defaults that differ from Stable-Baselines3's, as `differences` says them
     _said: ClassVar[set[str]] = set()  # what this process has said of that
     _squashes = False  # whether the policy acts in [-1, 1]
     # gSDE: whether noise depends on the state, and after how many steps it is drawn anew.
@@ -153,8 +153,8 @@ class Algorithm(InEnvs, Saved):
         counting, in the same episodes (new ones after an interruption and after `load`) and in the
         same run of TensorBoard; else the environments are reset and a new run is begun.
 
-        Figures are shown every `log_interval` rollouts (PPO: 1) or episodes (SAC: 4), never with
-        None; `tb_log_name` is the name of the run, in place of the algorithm's.
+        Figures are shown every `log_interval` rollouts (PPO: 1) or episodes (SAC: 4); None shows
+        none. `tb_log_name` is the name of the run; without it, it is the algorithm's.
         """
         steps = total_timesteps
         if isinstance(steps, float) and steps.is_integer():
@@ -216,11 +216,12 @@ class Algorithm(InEnvs, Saved):
     ) -> Predicted:
         """Actions for one observation or a batch of them, as the environment takes them.
 
-        `observation`: of the observation space's shape, or a batch `[n, …]` of such; ValueError for
-        another shape, for what are no finite numbers, and for what the space's type cannot hold.
-        `state` and `episode_start` are for recurrent policies, of which there are none.
+        `observation`: of the observation space's shape, or a batch `[n, …]` of such. ValueError for
+        another shape, for NaN and infinite numbers, and for numbers that the space's dtype cannot
+        hold. `state` and `episode_start` are ignored: they are for recurrent policies, which this
+        library does not have.
 
-        Returns `(actions, None)`: Stable-Baselines3 has a recurrent state there.
+        Returns `(actions, None)`: in Stable-Baselines3 the second is a recurrent state.
         """
         return self._acting.predict(
             self.policy, observation, deterministic, self._predict_generator, self.device
@@ -245,7 +246,8 @@ class Algorithm(InEnvs, Saved):
 
     @property
     def lr_schedule(self) -> Schedule:
-        """`learning_rate` as a function, by Stable-Baselines3's name; who sets it sets that."""
+        """`learning_rate` as a function, under Stable-Baselines3's name. Setting it sets
+        `learning_rate`."""
         value = self._learning_rate.value
         return self._learning_rate.function or (lambda _: value)
 
@@ -255,13 +257,13 @@ class Algorithm(InEnvs, Saved):
 
     @property
     def _current_progress_remaining(self) -> float:
-        """From 1, before any `learn`, down to 0, where it stays: the last rollout may go beyond the
-        end. Stable-Baselines3's goes below 0 there, and a linear learning rate with it."""
+        """From 1, before any `learn`, down to 0. It stays at 0 where the last rollout goes beyond
+        the end; Stable-Baselines3's becomes negative there, and a linear learning rate with it."""
         return max(0.0, 1.0 - self.num_timesteps / self._end) if self._end else 1.0
 
     def _follow_schedules(self, *optimizers: Any) -> None:
-        """Set the learning rate of what remains; left alone where it was given as a number, so that
-        a callback may move it."""
+        """Set the learning rate for the rest of training. If it was given as a number it is left
+        alone, so that a callback may change it."""
         if self._learning_rate.moves:
             rate = self._learning_rate.at(self._current_progress_remaining)
             for optimizer in optimizers:
@@ -273,7 +275,8 @@ class Algorithm(InEnvs, Saved):
         raise NotImplementedError
 
     def _join(self) -> Workers | None:
-        """The processes that torchrun has started, of which this is one; None if it is alone."""
+        """The processes that torchrun has started, including this one; None if there is no
+        other."""
         workers = Workers.join(self.device)
         if workers and not self._joins:
             raise ValueError(
@@ -282,7 +285,7 @@ class Algorithm(InEnvs, Saved):
         return workers
 
     def _adam(self, module: nn.Module, lr: float, **settings: Any) -> torch.optim.Adam:
-        """Adam as one kernel over all parameters. It rounds otherwise than the one that goes
+        """Adam as one kernel over all parameters. It rounds differently from the Adam that runs
         operation by operation: by some 1e-7 of a step."""
         return torch.optim.Adam(module.parameters(), lr=lr, fused=True, **settings)
 
@@ -344,7 +347,7 @@ class Algorithm(InEnvs, Saved):
             self.policy.reset_noise(self.n_envs, self._act_generator)
 
     def _tell_step(self, *step: Any) -> bool:
-        """Callbacks hear of a step that was counted (as `step_locals` takes it); False: stop."""
+        """Tell callbacks of a step that was counted (as `step_locals` takes it); False: stop."""
         if self._each_step:
             self._callback.update_locals(step_locals(self, *step))
         return self._callback.on_step()

@@ -1,4 +1,4 @@
-"""Checks of the trainers' arguments: each error names the argument, its value and what would do."""
+"""Checks of the trainers' arguments: each error names the argument, its value and the remedy."""
 
 import sys
 import warnings
@@ -30,8 +30,8 @@ def require_integers(minimum: int, **arguments: Any) -> None:
 
 
 def require_numbers(minimum: float = -LARGEST, maximum: float = LARGEST, **arguments: Any) -> None:
-    """TypeError if one of `arguments` is no real number, ValueError if it is out of range; an
-    infinite one is, unless `maximum` is infinite."""
+    """TypeError if one of `arguments` is no real number, ValueError if it is out of range. Infinity
+    is out of range unless `maximum` is infinite."""
     for name, value in arguments.items():
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             raise TypeError(f"{name} must be a number, got {value!r}")
@@ -57,8 +57,8 @@ def require_one_of(name: str, value: Any, allowed: Iterable[str], else_: str = "
         raise ValueError(f"{name} must be {words}{else_ and ' '}{else_}, got {value!r}")
 
 
-# What Stable-Baselines3 has and this library has not: the value that asks for nothing, and what to
-# do instead.
+# Arguments of Stable-Baselines3 that this library does not have: the value that asks for nothing,
+# and what to do instead.
 LEFT_OUT: dict[str, tuple[Any, str]] = {
     "rollout_buffer_class": (
         None,
@@ -90,9 +90,9 @@ def policy_and_env(first: Any, second: Any, policy: Any, env: Any) -> tuple[Any,
             f"env: is {second}; after env, arguments are given by name: n_envs={second}"
         )
     if (second is not None or (first is not None and env is not None)) and policy is not None:
-        raise TypeError("policy is given twice")
+        raise TypeError("policy: is given twice; give it once, first or by name")
     if second is not None and env is not None:
-        raise TypeError("env is given twice")
+        raise TypeError("env: is given twice; give it once, in its place or by name")
     if second is not None or (first is not None and env is not None):
         return first, env if second is None else second
     found = env if first is None else first
@@ -104,14 +104,14 @@ def policy_and_env(first: Any, second: Any, policy: Any, env: Any) -> tuple[Any,
 def differences(
     given: Mapping[str, Any], usual: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> str:
-    """Of what is not `given`, what is usual, where Stable-Baselines3 has something else."""
+    """The defaults of arguments that are not `given`, where Stable-Baselines3's differ."""
     left = [name for name, value in given.items() if value is None and usual[name] != theirs[name]]
     return ", ".join(f"{name}={usual[name]} for {theirs[name]}" for name in left)
 
 
 def refuse_left_out(where: str, others: Mapping[str, Any]) -> None:
-    """Ignore what asks for nothing; ValueError with the alternative for what is not here, TypeError
-    for what nobody knows."""
+    """Ignore arguments whose value asks for nothing. ValueError, with the alternative, for those of
+    Stable-Baselines3 that are not supported; TypeError for unknown ones."""
     for name, value in others.items():
         if name not in LEFT_OUT:
             raise TypeError(f"{where} got an unexpected argument {name!r}")
@@ -120,7 +120,8 @@ def refuse_left_out(where: str, others: Mapping[str, Any]) -> None:
             raise ValueError(f"{where}: {name}={value!r} is not supported: {alternative}")
 
 
-# Of a constructor's locals: what is given anew, and what is no argument.
+# Of a constructor's locals, those that are not saved: `load` is given some anew, and some are no
+# arguments.
 NOT_KEPT = {
     *("self", "__class__", "first", "second", "env", "device"),
     *("usual", "others", "given", "described"),
@@ -147,9 +148,8 @@ def _plain(value: Any) -> Any:
 
 
 def require_device(device: str | torch.device) -> torch.device:
-    """The torch device of that name, "auto" being a GPU if there is one; ValueError if none is. In
-    place of a "cuda" that is not there it is the CPU, with a warning, as programs of
-    Stable-Baselines3's take it."""
+    """The torch device of that name, "auto" being a GPU if there is one; ValueError if none is. For
+    "cuda" without a GPU it is the CPU, with a warning, as in Stable-Baselines3."""
     if device == "auto":
         device = accelerator() or "cpu"
     if str(device).partition(":")[0] == "cuda" and not torch.cuda.is_available():
@@ -184,7 +184,7 @@ def require_methods(argument: str, module: nn.Module, methods: Iterable[str]) ->
 
 
 def require_finite(log_probs: Tensor) -> None:
-    """ValueError if one of a rollout's log-probabilities is infinite, or no number."""
+    """ValueError if one of a rollout's log-probabilities is infinite or NaN."""
     if not log_probs.isfinite().all():
         raise ValueError(
             "policy: gives log-probabilities that are not finite; a lower learning_rate, "

@@ -10,18 +10,19 @@ if TYPE_CHECKING:
     from rlox.learner.algorithm import Algorithm
     from rlox.learner.logger import Logger
 
-OURS = "rlox.learner.callback_"  # modules whose _on_step asks for nothing but counters
+OURS = "rlox.learner.callback_"  # modules whose _on_step needs nothing but counters
 
 
 class BaseCallback:
     """Called by `learn`; override what is needed. `self.model` is the trainer.
 
     There are two ways to write one. Methods with an underscore (`_on_step`, `_on_rollout_end`, …)
-    are Stable-Baselines3's and are called when it would call them; those without are ours, and call
-    them. They differ in steps: a callback with an `_on_step` is called between a step and the next,
-    with `self.locals`, so that PPO collects step by step in Python: several times slower than in
-    Rust, and with other random numbers. `collector="async"` refuses it. One with an `on_step`, or
-    with neither, leaves rollouts in Rust, and so do those of this package.
+    are Stable-Baselines3's, and are called when it would call them. Methods without an underscore
+    are this library's, and call the others. The two ways differ in how a step is told. `_on_step`
+    is called between one step and the next, with `self.locals`. PPO then has to collect step by
+    step in Python, which is several times slower than in Rust and draws other random numbers;
+    `collector="async"` refuses such a callback. A callback with an `on_step`, or with neither,
+    leaves rollouts in Rust, as all callbacks of this package do.
 
     Attributes: `n_calls`, steps of the environments that it was told of; `num_timesteps`,
     environment steps of the trainer; `locals`, in `_on_step`: `actions`, `rewards` and `dones` as
@@ -68,16 +69,17 @@ class BaseCallback:
 
     def on_rollout_start(self) -> None:
         """Before a rollout is collected (with `collector="async"`: waited for), and before each
-        step of SAC: the update before is done."""
+        step of SAC, when the update before it is done."""
         self._on_rollout_start()
 
     def on_step(self) -> bool:
         """After each vectorised step (with `collector="async"`: each rollout).
 
-        A rollout in one call into Rust is there before its steps are told: the trainer's counters
-        are those of the step, the environments are at the rollout's end.
+        A rollout that is collected by one call into Rust is complete before `on_step` is called for
+        its steps. The trainer's counters are then those of the step, but the environments are
+        already at the rollout's end.
 
-        False stops training; forgetting to return anything does not.
+        Returning False stops training; returning nothing does not.
         """
         self.n_calls += 1
         return self._on_step()
@@ -119,8 +121,8 @@ class BaseCallback:
 
 
 def stops(wish: Any) -> bool:
-    """Whether what a callback returned ends training: False, NumPy's and torch's, too. None, what a
-    function without a `return` gives, does not; in Stable-Baselines3 it does."""
+    """Whether what a callback returned ends training: False does, also NumPy's and torch's. None,
+    which a function without a `return` gives, does not; in Stable-Baselines3 it does."""
     return wish is not None and not wish
 
 
@@ -132,7 +134,8 @@ def is_callback(value: object) -> bool:
 
 
 def start(callback: Any, locals_: dict[str, Any], globals_: Mapping[str, Any]) -> None:
-    """Call `on_training_start`: Stable-Baselines3's keeps the two dictionaries."""
+    """Call `on_training_start` with the two dictionaries, which Stable-Baselines3's callbacks
+    keep."""
     if isinstance(callback, BaseCallback):
         callback.locals.update(locals_)
         callback.on_training_start()
@@ -170,12 +173,12 @@ class CallbackList(BaseCallback):
                 )
 
     def overriding(self, method: str) -> list[str]:
-        """Classes of the callbacks, and of those that they call, that have a `method` of their own
-        which this package did not write."""
+        """Classes of the callbacks, and of the callbacks that they call, with a `method` that was
+        not written in this package."""
         return [name for callback in self.callbacks for name in _overriding(callback, method)]
 
     def count_calls(self, n: int) -> None:
-        """`n` steps have passed that nobody had to be told of."""
+        """Count `n` steps of which no callback had to be told."""
         for callback in self.callbacks:
             if isinstance(callback, CallbackList):
                 callback.count_calls(n)

@@ -143,7 +143,7 @@ class EvalCallback(EventCallback):
 
 
 class StopTrainingOnRewardThreshold(BaseCallback):
-    """Stops when the mean return of an `EvalCallback`, its parent, has come to a threshold."""
+    """Stops when the mean return of an `EvalCallback`, its parent, has reached a threshold."""
 
     parent: EvalCallback
 
@@ -237,9 +237,9 @@ class Checkpoints(BaseCallback):
 class TimingCallback(BaseCallback):
     """Switches the trainer's `timing` on: the phases of training, in `model.timing.phases()`.
 
-    On a GPU a phase holds the launch of its kernels, not their work, unless `synchronize` is set:
-    then the device is waited for at each phase's ends, which slows training. The printed tree says
-    when that was done. On a CPU there is nothing to wait for and `synchronize` does nothing.
+    On a GPU a phase measures the launch of its kernels, not their work. With `synchronize` the
+    trainer waits for the device at both ends of each phase, so that it measures the work as well;
+    that slows training, and the printed tree says so. On a CPU `synchronize` does nothing.
     """
 
     def __init__(self, synchronize: bool = False) -> None:

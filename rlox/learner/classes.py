@@ -1,5 +1,5 @@
-"""Classes in a file: by their names, and found again among what is imported already, since a file
-must not have code run."""
+"""Classes in a saved file are written by name. Reading looks for a name among the modules that are
+imported already, since reading a file must not run code."""
 
 import sys
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ KEPT = (int, float, str, type(None))
 
 
 class NotKept(Exception):
-    """What a file does not hold."""
+    """A value that a file cannot hold."""
 
 
 def encoded(value: Any) -> Any:
@@ -30,7 +30,8 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(name: str, value: Any) -> Any:
-    """What `encoded` was given, as the argument `name`; ValueError for a class not there."""
+    """The value that `encoded` was given, as the argument `name`; ValueError for a class that is
+    not imported."""
     if isinstance(value, list):
         return [decoded(name, one) for one in value]
     if not isinstance(value, Mapping):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
 
 Array = NDArray[Any]
-# In a pass through the policy at a rollout's end, unless a minibatch has more: so many that the
-# calls themselves cost little a row.
+# Rows of one pass through the policy at a rollout's end, unless a minibatch has more. With so many
+# rows the calls themselves cost little a row.
 ROWS = 1024
 
 
@@ -116,9 +116,10 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
 class AsyncRollouts:
     """Collects the next rollout while PPO learns from the last one.
 
-    The collector acts with a copy of the policy, made when a rollout is handed over and the next
-    one begins: one update behind, but never in the middle of one. With its own random numbers, the
-    same seed gives the same result however the two threads are scheduled.
+    The collector acts with a copy of the policy, which is made when a rollout is handed over and
+    the next one begins. The copy is one update behind, but never in the middle of an update. The
+    collector has its own random numbers, so the same seed gives the same result however the two
+    threads are scheduled.
     """
 
     def __init__(self, model: "PPO") -> None:
@@ -152,7 +153,7 @@ class AsyncRollouts:
     def take(self) -> dict[str, Array] | None:
         """Columns `[n_steps, n_envs, …]` of the rollout under way; None if a callback stops.
 
-        The next one is begun if it is needed.
+        If another rollout is needed, its collection begins.
         """
         model = self.model
         with model.timing.add_time("wait_rollout"):

@@ -1,7 +1,7 @@
 """What R2 and R3 share: a whole update as one compiled graph over flat parameters.
 
-`torch.compile` needs a C++ compiler and seconds of time. Where there is none, or where a module
-cannot be traced as one graph, training goes on without, and says so once.
+`torch.compile` needs a C++ compiler and seconds of time. Without a compiler, or where a module
+cannot be traced as one graph, training goes on uncompiled, with one warning.
 """
 
 import time
@@ -36,9 +36,9 @@ class FlatTensors(NamedTuple):
 
 @dataclass
 class Compilation:
-    """What compiling came to: wall seconds, of loading the compiler and of the first calls; graphs
-    made (one more for each other size of a batch); and why it was given up, if it was: then each
-    break counts."""
+    """What compiling took and gave: wall seconds of loading the compiler and of the first calls;
+    the number of graphs (one for each size of a batch); and why it was given up, if it was, in
+    which case each graph break counts."""
 
     seconds: float = 0.0
     graphs: int = 0
@@ -47,8 +47,8 @@ class Compilation:
 
 
 class Compiled:
-    """`update` compiled as one graph, with the `options` of Inductor. A call returns None from when
-    it was given up on."""
+    """`update` compiled as one graph, with the `options` of Inductor. After compiling was given up,
+    a call returns None."""
 
     def __init__(
         self, id_: str, update: Callable[..., Any], options: Callable[[], dict[str, Any]]
@@ -73,7 +73,7 @@ class Compiled:
         started = time.perf_counter()
         try:
             answer = self._update(*arguments)
-        # Dynamo, Inductor and whatever compiler they find each have errors of their own.
+        # Dynamo, Inductor and the compiler that they find each raise errors of their own.
         except Exception as error:
             self.report.graph_breaks += isinstance(error, torch._dynamo.exc.Unsupported)
             cause = getattr(error, "inner_exception", error)  # of a compiler's own
@@ -86,15 +86,15 @@ class Compiled:
         return answer
 
     def give_up(self, why: str) -> None:
-        """Say once that training goes on without."""
+        """Warn once that training goes on uncompiled."""
         self.report.given_up = why
         message = f"{self.id}: not compiled, training goes on in eager torch: {why}"
         warnings.warn(message, stacklevel=2)
 
 
 def _with_code_of_its_own(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A bound method that shares no code object with others: Dynamo keeps its graphs by these, and
-    gives up on one at the ninth. A process may train more models than that."""
+    """A bound method with a code object of its own. Dynamo keeps graphs by code object and gives up
+    on one at its ninth graph; a process may train more models than that."""
     if not isinstance(method, MethodType):
         return method
     function = method.__func__
@@ -114,8 +114,8 @@ def products_as_they_are() -> dict[str, Any]:
 
 
 def products_by_shape() -> dict[str, Any]:
-    """R16 after: not where a side is thin, nor with the bias. After all other passes, since one of
-    them would join it to the product again."""
+    """R16 after: a library multiplies only where no side is thin, and never adds the bias. This
+    pass runs after all others, since one of them would join the bias to the product again."""
     from rlox.learner.compiled_products import ProductsByShape  # loads the compiler
 
     return {"post_grad_custom_post_pass": ProductsByShape()}
@@ -142,13 +142,15 @@ class FlatModule:
         self.sizes = [p.numel() for p in self.params]
         self.optimizer = optimizer
         self.eps = float(optimizer.param_groups[0]["eps"])
-        # Tensors: a number would be compiled into the graph, and a schedule make one a value.
+        # These are tensors: a number would be compiled into the graph, and a schedule would need a
+        # graph for each value.
         self.lr, self.power_1, self.power_2 = (torch.zeros(()) for _ in range(3))
         self._flat: Flat | None = None
 
     def bind(self) -> FlatTensors:
-        """What `adam_` changes, with the learning rate as it is now. Asked before each update, so
-        in some microseconds: a schedule may move the rate, and loading replaces tensors.
+        """The tensors that `adam_` changes, with the present learning rate. This is called before
+        each update, since a schedule may change the rate and loading replaces tensors; it takes
+        some microseconds.
 
         Raises `Unfit` where the optimiser has made more steps with some parameters than others, and
         where somebody has changed module or optimiser since.
@@ -174,7 +176,8 @@ class FlatModule:
 def adam_(flat: FlatTensors, gradient: Tensor, eps: float) -> None:
     """One step of Adam (Kingma and Ba 2015).
 
-    The betas' powers are kept, since Inductor would raise them anew for each 16 parameters.
+    The powers of the betas are kept, since Inductor would compute them again for each 16
+    parameters.
     """
     vector, exp_avg, exp_avg_sq, steps, power_1, power_2, lr = flat
     steps += 1

@@ -58,8 +58,8 @@ class EagerMinibatch:
 
 
 class CompiledMinibatch(EagerMinibatch):
-    """R2 after: one graph over the flat parameters, whatever the policy is made of; minibatch by
-    minibatch as before where it cannot be."""
+    """R2 after: one graph over the flat parameters, whatever the policy is made of, or operation by
+    operation where that cannot be compiled."""
 
     def __init__(self, model: "PPO", stepper: StepByParameter) -> None:
         super().__init__(model, stepper)

@@ -1,9 +1,9 @@
-"""R16: the products of compiled updates (R2, R3), as what is fast on a CPU.
+"""R16: the matrix products of compiled updates (R2, R3), in the forms that are fast on a CPU.
 
-A head of one output, the outer product behind it, the first layer's gradient: libraries are made
-for larger products, and take up to 20 µs for each of these. A layer's bias they first copy into
-each row of the result, which they then read again. Importing this module loads the compiler, so it
-is imported when something is to be compiled.
+Libraries are made for large products. They take up to 20 µs for a small one, such as a head of one
+output, the outer product behind it, or the first layer's gradient. They also copy a layer's bias
+into each row of the result first, and then read that result again. Importing this module loads the
+compiler, so it is imported when something is to be compiled.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ LONG = 64  # summands of it, at least
 class ProductsByShape(CustomGraphPass):
     """Goes over a graph of Inductor's, in float32 on the CPU, once its gradients are in it.
 
-    Products of a vector, and those with few summands, become sums, which are fused with what stands
-    around them. Those with few columns become `(b' a')'`, which libraries are faster at. A bias is
-    added behind the product, where it is fused with the activation.
+    Products with a vector, and those with few summands, become sums, which are fused with the
+    operations around them. Those with few columns become `(b' a')'`, which libraries are faster at.
+    A bias is added behind the product, where it is fused with the activation.
     """
 
     def __call__(self, graph: Graph) -> None:
@@ -33,7 +33,7 @@ class ProductsByShape(CustomGraphPass):
                 self._rewrite(graph, node)
 
     def uuid(self) -> Any:
-        """By which compiled graphs are kept on disk."""
+        """The key under which compiled graphs are kept on disk."""
         return get_hash_for_files((__file__,))
 
     def _rewrite(self, graph: Graph, node: Node) -> None:

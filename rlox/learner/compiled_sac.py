@@ -1,8 +1,8 @@
 """R3: SAC's whole update (targets, critics, actor, temperature, Polyak) as one compiled graph.
 
 The equations are those of `rlox.learner.sac.SAC`, called on `_Functional`, whose networks take
-their parameters from flat vectors. Noise is drawn outside, from the trainer's generator and in the
-order of the eager update, so that both see the same.
+their parameters from flat vectors. Noise is drawn outside the graph, from the trainer's generator
+and in the order of the eager update, so that both get the same noise.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rlox.learner.sac import SAC, Batch
 
 
-# What is compiled: those of the trainer's class, so that a subclass may have its own.
+# These methods are compiled; they are taken from the trainer's class, so that a subclass may have
+# its own.
 EQUATIONS = ("target_q", "critic_loss", "actor_loss", "alpha_loss")
 
 
@@ -108,7 +109,8 @@ class EagerUpdate:
 
 
 class CompiledUpdate(EagerUpdate):
-    """R3 after: one graph over flat vectors; as before where it cannot be.
+    """R3 after: one graph over flat vectors, or operation by operation where that cannot be
+    compiled.
 
     `report` says what compiling came to.
     """
@@ -136,7 +138,7 @@ class CompiledUpdate(EagerUpdate):
             self._compiled.give_up(str(reason))
 
     def _bind(self) -> None:
-        """Take tensors as they are now: they may be others than before."""
+        """Bind the present tensors, since some may have been replaced."""
         try:
             self._require_own_equations()
             self._flats = [flat.bind() for flat in self._optimized]

@@ -1,18 +1,19 @@
 """PPO in several processes: `torchrun --nproc-per-node N script.py`, with the script of one.
 
 `n_envs` and `batch_size` are those of all workers together: each has its part of the environments,
-and every update is that of the joined minibatch, but for rounding. What differs from one process is
-the noise of the actions, since each worker draws its own. All shuffle alike.
+and every update equals that of the joined minibatch, up to rounding. The noise of the actions
+differs from that of one process, since each worker draws its own. All workers shuffle alike.
 
-Where updates run in Rust (R9), each worker is told the rollouts of all and learns from all of them,
-so that they meet once a rollout and not at every minibatch. In torch, each takes the transitions of
-a minibatch that it has collected, and the sum of the workers' gradients, each weighted with its
-share of the minibatch, is the gradient of the whole; advantages are normalised over the whole as
-well. These are uncompiled: R2 does not apply, and says so.
+Where updates run in Rust (R9), each worker gets the rollouts of all workers and learns from all of
+them, so they exchange data once a rollout and not at every minibatch. In torch, each worker takes
+those transitions of a minibatch that it has collected. The gradient of the whole minibatch is the
+sum of the workers' gradients, each weighted with its share of the minibatch; advantages are
+normalised over the whole minibatch as well. Such updates are not compiled: R2 does not apply, and a
+warning says so.
 
 The worker of rank 0 alone saves and shows figures; `save` and `learn` are called by all of them.
-Gloo on CPUs, NCCL on CUDA. A worker that ends, or is silent for `PATIENCE`, ends the others with
-`WorkerLostError`, and torchrun the job. Who wants other settings initialises `torch.distributed`
+Gloo on CPUs, NCCL on CUDA. If a worker ends, or is silent for `PATIENCE`, the others end with
+`WorkerLostError`, and torchrun ends the job. To use other settings, initialise `torch.distributed`
 before the trainer is made.
 """
 
@@ -50,7 +51,7 @@ class Workers:
 
     @classmethod
     def join(cls, device: torch.device) -> Self | None:
-        """Meet the other workers; None where there are none."""
+        """Connect to the other workers; None where there are none."""
         if not dist.is_available() or int(os.environ.get("WORLD_SIZE", 1)) == 1:
             return None
         if not dist.is_initialized():
@@ -76,14 +77,14 @@ class Workers:
         return values
 
     def align(self, tensors: Iterable[Tensor]) -> None:
-        """Give every worker what is in rank 0's."""
+        """Give every worker the values that rank 0 has."""
         with torch.no_grad(), self._together():
             for tensor in tensors:
                 dist.broadcast(tensor, 0)
 
     def collect(self, model: "PPO") -> "Rollout | None":
-        """This worker's rollout; None if a callback has stopped one of the workers. All get to know
-        the episodes of all, by rank."""
+        """This worker's rollout; None if a callback has stopped one of the workers. Every worker
+        gets the episodes of all workers, by rank."""
         seen = len(model.episode_returns)
         rollout = model.collect_rollout()
         own = (rollout is None, model.episode_returns[seen:], model.episode_lengths[seen:])
@@ -108,8 +109,8 @@ class Workers:
                 warn_of_torch("R9", "updates run", model.update_path)
         if native is not None:
             figures = native.train(model, joined)
-            # Equal to the bit unless the workers' CPUs are of different kinds, which round
-            # differently: that must not add up.
+            # The workers' results are equal to the bit, unless their CPUs are of different kinds,
+            # which round differently. Such differences must not add up.
             with model.timing.add_time("align"):
                 self.align(native.flat.tensors[:1])
                 if model.target_kl is not None:
@@ -120,8 +121,8 @@ class Workers:
         return torch.stack(learnt).mean(dim=0).cpu().numpy() if learnt else None
 
     def _align_ends(self, model: "PPO", flat: Flat) -> None:
-        """Where `target_kl` ends an update, rounding may decide at which minibatch: give every
-        worker rank 0's moments, number of steps, and shuffles to come."""
+        """Where `target_kl` ends an update, rounding may decide at which minibatch. Every worker
+        therefore gets rank 0's moments, number of steps, and generator of shuffles."""
         shuffles = model._shuffle_generator.get_state()
         self.align([*flat.tensors[1:], flat.steps, shuffles])
         model._shuffle_generator.set_state(shuffles)
@@ -218,7 +219,7 @@ class Workers:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """What all workers do at once; the loss of one is said clearly."""
+        """Something that all workers do at once. If one is lost, the error says so."""
         try:
             yield
         except RuntimeError as error:  # of Gloo and of NCCL alike

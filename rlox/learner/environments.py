@@ -1,4 +1,4 @@
-"""What the trainers learn in: one vectorised environment, whatever the user gave."""
+"""Makes one vector environment, in which the trainers learn, of whatever the user gave."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -82,7 +82,7 @@ def make_vector_env(env: Any, n_envs: int) -> AnyEnv:
 
 
 def _remedy(env: AnyEnv, mode: object) -> str:
-    """What to build in place of an environment that resets with `mode`."""
+    """What to make instead of an environment that resets with `mode`."""
     n, same_step = env.num_envs, "gymnasium.vector.AutoresetMode.SAME_STEP"
     maker, where = "make_env", ", where make_env() makes one environment"
     if env.spec is not None:
@@ -98,8 +98,8 @@ def _remedy(env: AnyEnv, mode: object) -> str:
 
 
 def rust_core(env: object) -> _core.VecEnv | None:
-    """The environments in Rust behind `env`, if nothing of Python's steps them: a subclass of ours
-    may step otherwise."""
+    """The environments in Rust behind `env`, unless Python code steps them: a subclass of `VecEnv`
+    may have a step of its own."""
     if type(env) is VecEnv and isinstance(env.backend, NativeBackend):
         return env.backend.core
     return None

@@ -1,4 +1,4 @@
-"""How well a policy does."""
+"""Evaluates a policy by the returns of its episodes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,8 +24,8 @@ def evaluate_policy(
     """Mean and deviation of the returns of `n_eval_episodes`; with `return_episode_rewards` their
     returns and lengths.
 
-    `model` has a `predict`; `env` is as a trainer's, and each of several environments plays its
-    share. Returns are those of a `Monitor` where there is one.
+    `model` has a `predict`; `env` is what a trainer takes. Several environments share the episodes.
+    Returns are those of a `Monitor` where there is one.
     """
     made = make_vector_env(env, 1)
     if isinstance(made, NextStep):

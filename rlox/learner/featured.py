@@ -1,8 +1,8 @@
 """Policies made of a features extractor and layers above it, as `policy_kwargs` describe them.
 
-Where observations are a vector, actions a `Discrete` or a `Box`, and weights orthogonal at first,
-the plain policies of `rlox.learner.policies` stand for them. Rust knows both kinds, those with an
-extractor where it learns nothing.
+Where observations are a vector, actions a `Discrete` or a `Box`, and initial weights orthogonal,
+the plain policies of `rlox.learner.policies` are used instead. Rust can run both kinds, and
+policies with an extractor only if the extractor has no parameters.
 """
 
 import math
@@ -128,7 +128,7 @@ class PolicyKwargs:
 
     @property
     def flattens(self) -> bool:
-        """Whether the extractor is none but a change of shape."""
+        """Whether the extractor only changes the shape of observations."""
         return self.features_extractor_class is FlattenExtractor
 
 
@@ -332,7 +332,7 @@ class FeaturesCritic(Seeing):
 
     @property
     def learning_part(self) -> nn.Module:
-        """What the critic's loss moves."""
+        """The part that the critic's loss changes."""
         return self.twins if self.shares else self
 
     def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, ...]:

@@ -1,5 +1,5 @@
-"""What stands between observations and a policy's layers: rows taken apart again, and the features
-extractors of Stable-Baselines3, under its names."""
+"""From rows of observations to the input of a policy's layers: unpacks rows, and has the features
+extractors of Stable-Baselines3 under its names."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -57,7 +57,7 @@ def with_channels_first(env: Any) -> Any:
     if in_place or is_vecenv_wrapped(env, VecTransposeImage):
         return env
     turned: Any = VecTransposeImage(env)
-    turned.of_a_trainer = True  # so that another trainer is given what it stands around
+    turned.of_a_trainer = True  # so that another trainer gets the environment inside the wrapper
     return turned
 
 
@@ -120,8 +120,8 @@ def _for_convolutions(space: spaces.Space[Any], normalized: bool) -> bool:
 
 
 def takes_normalized_images(extractor: type[nn.Module]) -> bool:
-    """Whether it is told by `normalized_image` that bytes and bounds are not to be asked for: ours
-    and Stable-Baselines3's of images, and what derives from these."""
+    """Whether the extractor takes `normalized_image`, by which it does not ask for bytes and
+    bounds: those of images here and in Stable-Baselines3, and classes derived from them."""
     of_images = ("NatureCNN", "CombinedExtractor")
     known = (__name__, "stable_baselines3.common.torch_layers")
     return any(c.__name__ in of_images and c.__module__ in known for c in extractor.__mro__)

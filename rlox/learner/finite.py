@@ -1,4 +1,4 @@
-"""Observations and rewards that are no finite numbers, refused where they come from."""
+"""Refuses observations and rewards that are not finite, when the environment gives them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ NOBODY = np.empty(0, np.intp)  # numbers of environments
 
 
 class FiniteSteps:
-    """Looks at what the environments of a trainer give, before anything is learnt from it.
+    """Checks what the environments of a trainer give, before anything is learnt from it.
 
-    What Rust steps is finite, and not looked at. Raises ValueError, with the environment's number
-    and its step, for NaN and for what is infinite as float32.
+    Environments in Rust give finite numbers and are not checked. Raises ValueError, with the
+    environment's number and its step, for NaN and for numbers that are infinite as float32.
     """
 
     def __init__(self, model: "Algorithm") -> None:
@@ -57,7 +57,8 @@ class FiniteSteps:
         taken: int,
         anew: NDArray[np.bool_] | None = None,
     ) -> None:
-        # One sum of squares costs a third of asking each number; NaN fails this, too.
+        # One sum of squares costs a third of checking each number, and NaN fails this check as
+        # well.
         if values.dtype.kind != "f" or float(np.vdot(values, values)) <= LARGEST:
             return
         good = np.abs(values) <= LARGEST

@@ -1,5 +1,5 @@
-"""torch's parameters, and Adam's moments of them, as views of flat vectors: what one compiled graph
-or Rust goes over in one pass."""
+"""torch's parameters and Adam's moments as views of flat vectors, which one compiled graph, or
+Rust, updates in one pass."""
 
 from functools import cached_property
 from typing import Any
@@ -59,8 +59,8 @@ class Flat:
         return [part.view_as(param) for part, param in zip(parts, self.params, strict=True)]
 
     def holds(self) -> bool:
-        """Whether parameters and moments are still where they were put: somebody may have loaded a
-        state into the optimiser, or given a parameter other data."""
+        """Whether parameters and moments are still views of the vectors. They are not if a state
+        was loaded into the optimiser, or a parameter was given other data."""
         return [param.data_ptr() for param in self.params] == self._pointers and (
             self.optimizer is None or self.optimizer.state is self._state
         )

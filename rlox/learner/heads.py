@@ -1,4 +1,4 @@
-"""Distributions of actions, from what a policy's last layer says."""
+"""Distributions of actions, made of the output of a policy's last layer."""
 
 import math
 
@@ -102,7 +102,7 @@ class Gaussian(Head):
 
 
 def head_for(space: spaces.Space[object], log_std_init: float = 0.0) -> Head:
-    """The one that acts in `space`."""
+    """The head whose actions are of `space`."""
     if isinstance(space, spaces.Discrete):
         return Categoricals([int(space.n)], single=True)
     if isinstance(space, spaces.MultiDiscrete):

@@ -1,4 +1,4 @@
-"""A trainer's environments: which they are, and what is booked of their episodes."""
+"""A trainer's environments, and the returns and lengths of their episodes."""
 
 from typing import Any, cast
 
@@ -67,7 +67,7 @@ class InEnvs:
         return self._their_env
 
     def _env_moved(self) -> None:
-        """Somebody else has reset or stepped the environments: episodes begin anew."""
+        """The environments were reset or stepped from outside the trainer: episodes begin anew."""
         self._last_obs = None
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
@@ -95,7 +95,7 @@ class InEnvs:
         self._watch_env()
 
     def _watch_env(self) -> None:
-        """What the environments are that steps are booked of."""
+        """Note the environments whose steps are counted."""
         self._their_env = None
         self._next_step = self.vector_env if isinstance(self.vector_env, NextStep) else None
         self._told_episodes = getattr(self.vector_env, "told_episodes", None)
@@ -148,7 +148,7 @@ class InEnvs:
         return self._last_obs
 
     def _count_step(self, rewards: NDArray[Any], dones: NDArray[np.bool_]) -> None:
-        """Book one vectorised step."""
+        """Count one vectorised step."""
         self.num_timesteps += self._all_envs
         self._running_return += rewards
         self._running_length += 1

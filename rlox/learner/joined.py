@@ -1,4 +1,5 @@
-"""The networks of a policy in few operations: the actor alone, or with the critic beside it."""
+"""Runs the networks of a policy in few operations: the actor alone, or actor and critic
+together."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -41,7 +42,7 @@ class _Layers:
     def __init__(
         self, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str
     ) -> None:
-        # Transposed and laid out anew: a product with a row-major right side is the faster one.
+        # Transposed and copied, since a product with a row-major right side is faster.
         self._weights = [
             weight.detach().t().clone(memory_format=torch.contiguous_format) for weight in weights
         ]
@@ -127,7 +128,7 @@ class Joined:
 
 
 def actor_in_torch(policy: ActorCritic) -> ActorInTorch | None:
-    """The policy's actor, where it is one that Rust would know."""
+    """The policy's actor in torch, if it is of a kind that Rust knows."""
     if not isinstance(policy, CategoricalActorCritic | GaussianActorCritic):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What training shows of itself: the latest values, a progress bar, TensorBoard."""
+"""Shows the progress of training: the latest values, a progress bar, TensorBoard."""
 
 import time
 from collections.abc import Mapping
@@ -24,8 +24,9 @@ class Logger:
     """Latest value of each figure in `values`, under the names of Stable-Baselines3.
 
     `tensorboard_log` is the folder that gets a folder of event files for each run, as PPO_1, PPO_2;
-    None writes none. With `verbose` figures are printed. What `set_logger` of a trainer was given
-    is `handed_to`: it hears of all figures, and what this class lacks is looked up there.
+    None writes none. With `verbose` figures are printed. `handed_to` is the logger that a trainer's
+    `set_logger` was given. It gets all figures, and attributes that this class lacks are looked up
+    there.
     """
 
     def __init__(self, tensorboard_log: str | Path | None = None, verbose: int = 0) -> None:
@@ -67,7 +68,7 @@ class Logger:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
         from rich.progress import TimeRemainingColumn as Remaining
 
-        # On stderr: stdout belongs to whoever prints a result.
+        # On stderr, since programs print their results to stdout.
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -192,7 +193,8 @@ def _run(folder: Path, name: str, new: bool) -> Path:
 
 
 def _write_other(writer: "SummaryWriter", key: str, value: Any, step: int) -> None:
-    """What is no number: a text, or one of Stable-Baselines3's classes, known by its attributes."""
+    """Write a value that is no number: a text, or one of Stable-Baselines3's classes, known by its
+    attributes."""
     if hasattr(value, "figure"):
         writer.add_figure(key, value.figure, step, close=value.close)
     elif hasattr(value, "frames"):

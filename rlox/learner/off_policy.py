@@ -53,9 +53,9 @@ def bootstraps_time_limits(replay_buffer_kwargs: Mapping[str, Any] | None) -> bo
 
 
 class LentStream:
-    """A stream of random numbers for what draws from NumPy's global one, as Stable-Baselines3's
-    noises do. Their numbers then follow from a trainer's seed, and the global stream stays where it
-    was."""
+    """A stream of random numbers for code that draws from NumPy's global stream, as
+    Stable-Baselines3's action noises do. Their numbers then follow from the trainer's seed, and the
+    global stream is not advanced."""
 
     def __init__(self, seed: int) -> None:
         self._state: Any = np.random.RandomState(seed).get_state()

@@ -1,5 +1,5 @@
-"""What a pair of the training loop is: an optimisation's workloads, whose arms are real parts of a
-trainer made with and without it."""
+"""A pair of the training loop: the workloads of an optimisation. Their arms are real parts of a
+trainer that is made with and without it."""
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,7 +16,8 @@ _CALLS = 2  # of a case: the second one begins where the first has ended
 
 
 class Arm(NamedTuple):
-    """One side of a pair: what is timed, and what its last result says, to compare."""
+    """One side of a pair: the call that is timed, and the outcome of its last result, which is
+    compared."""
 
     call: Callable[[], Any]
     outcome: Callable[[Any], Sequence[Any]] = list

@@ -56,7 +56,7 @@ def _ppo_update(
     space = model.action_space
     if isinstance(space, spaces.Discrete):
         actions = torch.randint(int(space.n), (n,), generator=rng)
-    else:  # not the mode, where gradients are nought but for rounding
+    else:  # not the mode, where gradients are zero up to rounding
         actions = torch.randn(n, math.prod(space.shape or ()), generator=rng)
     obs = torch.randn(n, model.obs_dim, generator=rng)
     noise, advantages, returns = torch.randn(3, n, generator=rng)
@@ -99,10 +99,10 @@ def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _sac_update_by_values(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R13: the same, and what agrees is what the learnt networks say: Adam's first steps are as
-    large where a gradient is nought but for rounding, and change little there. In cases that are
-    `smooth` there is no ReLU, whose gradient jumps where rounding moves it over its edge; of
-    products as large as these, that is 1 case in 100."""
+    """R13: the same, but the outputs of the learnt networks are compared, not their parameters.
+    Where a gradient is zero up to rounding, Adam's first steps are as large as elsewhere, and
+    change the outputs little. In cases that are `smooth` there is no ReLU, whose gradient jumps
+    where rounding moves it over its edge; of products as large as these, that is 1 case in 100."""
     call, model = _sac_updates(on, size, seed)
     if "smooth" in size:
         for module in (model.policy, model.critic, model.critic_target):
@@ -163,8 +163,8 @@ def _collecting(on: Collection[str], size: Size, seed: int) -> PPO:
 
 
 def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R4: a rollout. Either twin draws its own actions; what agrees is that torch finds them as
-    likely, and their states worth as much, as the rollout says: both differences are nought."""
+    """R4: a rollout. Each twin draws its own actions. For both, torch must compute the
+    log-probabilities and the values that the rollout holds: both differences are zero."""
     model = _collecting(on, size, seed)
 
     def differences(rollout: Rollout | None) -> list[Tensor]:

@@ -30,8 +30,8 @@ LOG_2 = math.log(2)
 class StochasticPolicy(nn.Module):
     """A policy that can be sampled from: what `predict` and the collectors need.
 
-    Called, it does what Stable-Baselines3's do with a batch of observations as they come from the
-    environment; it is told by its trainer how these are shown (`acting`).
+    Calling it with a batch of observations, as they come from the environment, does what it does in
+    Stable-Baselines3. Its trainer tells it how observations are shown to it (`acting`).
     """
 
     acting: Acting | None = None
@@ -157,13 +157,14 @@ class ActorCritic(StochasticPolicy):
 
 
 def learning_part(critic: nn.Module) -> nn.Module:
-    """What the loss of a critic moves: not the features extractor that it shares with the actor."""
+    """The part that the critic's loss changes, without a features extractor that it shares with the
+    actor."""
     return cast(nn.Module, getattr(critic, "learning_part", critic))
 
 
 @contextmanager
 def frozen(critic: nn.Module) -> Iterator[None]:
-    """Inside, no gradient comes to what the critic's loss moves."""
+    """Inside, the part that the critic's loss changes gets no gradient."""
     learning = [p for p in learning_part(critic).parameters() if p.requires_grad]
     for p in learning:
         p.requires_grad_(False)
@@ -237,7 +238,7 @@ class CategoricalActorCritic(ActorCritic):
 
     def draw_actions(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Actions `[B]`, from what the actor says."""
-        # What torch.multinomial draws, without its checks, which cost more than the draw.
+        # The same draw as torch.multinomial's, without its checks, which cost more than the draw.
         waiting = torch.empty_like(logits).exponential_(generator=generator)
         return (logits - waiting.log_()).argmax(dim=-1)
 

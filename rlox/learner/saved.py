@@ -1,4 +1,4 @@
-"""What of a trainer is kept in a file, and taken up again."""
+"""Saves a trainer to a file, and loads it again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ def read(path: str | Path | IO[bytes], ending: str, device: str | torch.device =
 
 
 def _as_made(part: Any) -> Any:
-    """A module without what `torch.compile` put around it, whose names of weights are others."""
+    """A module without the wrapper of `torch.compile`, which gives weights other names."""
     return getattr(part, "_orig_mod", part)
 
 
@@ -73,7 +73,7 @@ class Saved:
     _their_parts: ClassVar[Mapping[str, str]]  # their names of modules and optimisers, and ours
 
     def _reached(self) -> dict[str, float]:
-        """What functions of the remaining training have come to: a file holds no functions."""
+        """The present values of schedules, since a file holds no functions."""
         scheduled = [one for one in vars(self).values() if isinstance(one, Scheduled)]
         return {one.name: one.value for one in scheduled if one.moves}
 
@@ -134,10 +134,10 @@ class Saved:
         only the latest observations are kept. A replay buffer is not kept, but SAC's
         `save_replay_buffer` writes one; without it SAC fills a new one before it learns on.
 
-        Arguments that `exclude` names are not kept, and those that `include` names are kept as the
-        trainer's attribute of that name stands. A path without an ending gets `.zip`; folders are
-        made. A file that is there is replaced at once, never left half. Where several processes
-        train one model, all call this, and the first one writes.
+        Arguments that `exclude` names are not kept. Of those that `include` names, the trainer's
+        attribute of that name is kept. A path without an ending gets `.zip`; folders are made. A
+        file that is there is replaced at once, never left half. Where several processes train one
+        model, all call this, and the first one writes.
         """
         streams = self._streams()
         arguments = self._arguments | {"n_envs": self._all_envs} | self._reached()
@@ -227,7 +227,7 @@ class Saved:
     def _take_up(
         self, seeds: tuple[int, int, int | None], streams: Sequence[Mapping[str, Tensor]]
     ) -> None:
-        """Go on drawing where the trainer that was saved stood."""
+        """Set the random streams to where the saved trainer's were."""
         entropy, spawned, env_seed = seeds
         self._seeds = np.random.SeedSequence(entropy, n_children_spawned=spawned)
         if self._env_seed is not None:
@@ -236,7 +236,7 @@ class Saved:
             self._set_streams(streams[self._rank])
 
     def _streams(self) -> dict[str, Tensor]:
-        """Where the streams of random numbers stand that training draws from."""
+        """The states of the random streams from which training draws."""
         return {name: getattr(self, name).get_state() for name in self._generators}
 
     def _set_streams(self, streams: Mapping[str, Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""Hyperparameters that may change while training goes on."""
+"""Hyperparameters that may change during training."""
 
 from collections.abc import Callable
 from typing import Any

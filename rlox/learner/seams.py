@@ -1,4 +1,4 @@
-"""Steps of training that stand as planned optimisations' seams: each as it was and as it became.
+"""The seams of planned optimisations of training: each step in its form before and its form after.
 
 Which of the two runs is chosen in `rlox.learner.switchboard`. R2 and R3 are in `compiled_ppo` and
 `compiled_sac`.
@@ -24,8 +24,8 @@ MakesActor = Callable[[ActorCritic], ActorInTorch | ActorInRust | None]
 
 
 def step_value(policy: ActorCritic) -> Callable[[Tensor], Tensor]:
-    """What values a rollout's steps; a policy may have another function for it than for where
-    rollouts end."""
+    """The function that gives the values of a rollout's steps. A policy may have another one for
+    the end of rollouts."""
     found: Callable[[Tensor], Tensor] = getattr(policy, "step_value", policy.get_value)
     return found
 
@@ -117,7 +117,7 @@ def polyak_at_once(params: Iterable[Tensor], target_params: Iterable[Tensor], ta
 
 
 class StepByParameter:
-    """R12 before: gradients are zeroed, clipped and followed parameter by parameter."""
+    """R12 before: gradients are zeroed, clipped and applied parameter by parameter."""
 
     def __init__(self, params: Sequence[Tensor], optimizer: torch.optim.Adam) -> None:
         self.params, self.optimizer = params, optimizer
@@ -144,8 +144,8 @@ class StepAtOnce(StepByParameter):
         self._flat: Flat | None = None  # as the last `zero_grad` found it
 
     def _fitting(self) -> Flat | None:
-        """The vectors, made anew where somebody has moved what lies in them; None where they, or a
-        step of the optimiser as it is set now, are not what this is for."""
+        """The vectors, made anew if a parameter is no longer a view of them. None if such vectors
+        cannot be made, or if the optimiser's present settings do not allow this step."""
         params = list(self.params)
         try:
             require_plain_parameters(params)
@@ -191,7 +191,7 @@ class StepAtOnce(StepByParameter):
 
 
 def actions_by_list(actions: NDArray[Any]) -> NDArray[Any]:
-    """R7 before: discrete actions make a detour through a Python list."""
+    """R7 before: discrete actions are converted to a Python list first."""
     if actions.dtype.kind == "i" and actions.min() >= 0:
         return np.asarray(actions.astype(np.uint32).tolist())
     return actions

@@ -1,4 +1,5 @@
-"""Observation and action spaces: what networks are shown of them, what a file keeps of them."""
+"""Observation and action spaces: how networks are given observations, and how a file keeps a
+space."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -78,8 +79,8 @@ def stacked(observations: Sequence[Any], space: spaces.Space[Any]) -> Any:
 
 
 def warn_of_flattening(space: spaces.Space[Any], given: str) -> None:
-    """Say so where images go into fully connected networks; `given` are the arguments by which a
-    trainer takes others."""
+    """Warn where images go into fully connected networks; `given` names the arguments by which a
+    trainer takes other networks."""
     if not isinstance(space, spaces.Box):
         return
     shape = space.shape
@@ -97,20 +98,27 @@ def warn_of_flattening(space: spaces.Space[Any], given: str) -> None:
 def given_observations(obs: Any, space: spaces.Space[Any]) -> tuple[NDArray[Any], bool]:
     """`obs` as rows `[n, row_length(space)]`, and whether it was one observation alone.
 
-    Raises ValueError for what is no array of numbers of this shape, holds what the space's type
-    cannot hold, or is not finite.
+    Raises ValueError for anything but an array of finite numbers of this shape that the space's
+    dtype can hold.
     """
     if not isinstance(space, spaces.Dict):
         array, one = _given_part("obs", obs, space)
         return array.reshape(len(array), -1), one
     if not isinstance(obs, Mapping) or not obs.keys() >= space.spaces.keys():
         keys = ", ".join(space.spaces)
-        raise ValueError(f"obs: is {type(obs).__name__}; expected a dictionary with {keys}")
+        raise ValueError(f"obs: is {_kind(obs)}; expected a dictionary with {keys}")
     found = [_given_part(f"obs[{key!r}]", obs[key], part) for key, part in space.spaces.items()]
     if len({(len(array), one) for array, one in found}) > 1:
-        raise ValueError(f"obs: its parts hold {[len(array) for array, _ in found]} observations")
+        lengths = [len(array) for array, _ in found]
+        raise ValueError(f"obs: its parts hold {lengths} observations; give each the same number")
     rows = [array.reshape(len(array), -1).astype(row_dtype(space)) for array, _ in found]
     return np.concatenate(rows, axis=1), found[0][1]
+
+
+def _kind(obs: Any) -> str:
+    """For a message: the type, and of a dictionary its keys."""
+    of = f" with {', '.join(map(str, obs))}" if isinstance(obs, Mapping) else ""
+    return f"{type(obs).__name__}{of}"
 
 
 def _given_part(name: str, obs: Any, space: spaces.Space[Any]) -> tuple[NDArray[Any], bool]:
@@ -133,7 +141,7 @@ def _given_part(name: str, obs: Any, space: spaces.Space[Any]) -> tuple[NDArray[
     if dtype == np.uint8:
         wrong = rows != array
         if wrong.any():
-            raise ValueError(f"{name}: holds {array[wrong][0]}, which {dtype} cannot")
+            raise ValueError(f"{name}: holds {array[wrong][0]}, expected integers from 0 to 255")
     elif not np.isfinite(rows).all():
         raise ValueError(f"{name}: holds {rows[~np.isfinite(rows)][0]}, expected finite numbers")
     return rows[None] if one else rows, one

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Locals(dict[str, Any]):
-    """What a callback can know of a step; names what there is where something else is asked for."""
+    """The `locals` of one step. A KeyError lists the names that there are."""
 
     def __missing__(self, name: str) -> None:
         there = ", ".join(self) or "nothing yet: it is filled before each _on_step"

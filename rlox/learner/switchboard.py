@@ -1,7 +1,9 @@
-"""Which planned optimisations of the training loop a trainer runs with, and what each stands for.
+"""Chooses the planned optimisations of the training loop that a trainer runs with, and names the
+two forms of each.
 
-An id names a card of `optimizations/`. What is not chosen runs as it did before. R4 and R9 have no
-line here: their form after is the native path of `rlox.learner.native`, taken where it applies.
+An id names a card of `optimizations/`. An optimisation that is not chosen runs in its form before.
+R4 and R9 have no line here: their form after is the native path of `rlox.learner.native`, taken
+where it applies.
 """
 
 from collections.abc import Collection
@@ -22,13 +24,14 @@ from rlox.learner.torch_settings import (
 T = TypeVar("T")
 
 OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 18))
-# Those whose numbers are in.
+# Those that were measured and accepted.
 ACCEPTED = frozenset(f"R{n}" for n in (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 14, 15, 16, 17))
 
-# From how many environment steps on an accepted R2 or R3 is taken unasked. Compiling PPO's update
-# took 12 s and saved 4.6 µs a step (63,000 to 89,000 steps a second), SAC's took 16 s and saved
-# some 0.8 ms: they are repaid after some 2.7 million and 20,000 steps. Twice that is asked for, so
-# that a slower machine does not lose by it. (AMD EPYC, 2 cores, torch 2.15, nothing cached.)
+# An accepted R2 or R3 is used unasked from so many environment steps on. Compiling PPO's update
+# took 12 s and saved 4.6 µs a step (63,000 to 89,000 steps a second). Compiling SAC's took 16 s and
+# saved some 0.8 ms a step. They are repaid after some 2.7 million and 20,000 steps. Twice as many
+# are required, so that a slower machine does not lose by it. (AMD EPYC, 2 cores, torch 2.15,
+# nothing cached.)
 COMPILED_FROM = {"R2": 5_500_000, "R3": 40_000}
 
 
@@ -82,7 +85,7 @@ def choose(optimizations: Collection[str] | None) -> frozenset[str]:
 
 
 def for_run(asked: bool, chosen: frozenset[str], total_timesteps: int) -> frozenset[str]:
-    """`chosen` as they serve a run of so many steps: compiling must have been `asked` for by name,
+    """Those of `chosen` that serve a run of so many steps. Compiling must be `asked` for by name,
     or be repaid."""
     if asked:
         return chosen

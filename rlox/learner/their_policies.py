@@ -17,7 +17,8 @@ THEIRS = "stable_baselines3.common.policies"
 class TheirPolicy(ActorCritic):
     """An object of `policy_class`, a subclass of Stable-Baselines3's `ActorCriticPolicy`. It is
     shown observations as they come from the environment, images with their channels first, and
-    draws from torch's global generator. What is not found here is looked up, and set, there."""
+    draws from torch's global generator. Attributes that are not found here are looked up, and set,
+    on that object."""
 
     def __init__(
         self,
@@ -69,8 +70,8 @@ class TheirPolicy(ActorCritic):
         return values.flatten()
 
     def step_value(self, obs: Tensor) -> Tensor:
-        """Values of a rollout's steps, which their rollouts take from `forward`: where somebody has
-        written another, it is asked."""
+        """Values of a rollout's steps. Stable-Baselines3 takes them from `forward`, so a class that
+        overrides `forward` is asked by it."""
         if type(self.theirs).forward.__module__ == THEIRS:
             return self.get_value(obs)
         values: Tensor = self.theirs(self._raw(obs))[1]
@@ -88,7 +89,7 @@ class TheirPolicy(ActorCritic):
         self.theirs.reset_noise(n)
 
     def save(self, path: str | Path | IO[bytes]) -> None:
-        """As the policy does it; its own class loads it."""
+        """As the policy's own class does it; that class loads it."""
         self.theirs.save(path)
 
     @classmethod

@@ -1,5 +1,5 @@
-"""Torch's threads, the precision of its products, and who computes its tanh while a trainer learns;
-put back afterwards."""
+"""Sets torch's threads, the precision of its products, and who computes its tanh while a trainer
+learns, and sets them back afterwards."""
 
 import platform
 import threading
@@ -46,7 +46,7 @@ def precision_of_onednn(precision: str, modules: Iterable[nn.Module], batch_size
 
 @cache
 def why_not_onednn() -> str | None:
-    """What speaks against oneDNN's products on this machine.
+    """The reason against oneDNN's products on this machine.
 
     torch has no name for "oneDNN, in float32". At "medium" it allows bfloat16 and calls oneDNN,
     which takes that up on CPUs with matrix units for it, and computes in float32 on others.
@@ -76,14 +76,14 @@ def tanh_of_numpy(threads: int) -> bool:
 
 
 def why_not_numpy() -> str | None:
-    """What speaks against NumPy's tanh on this machine."""
+    """The reason against NumPy's tanh on this machine."""
     if is_amd() and torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
         return None
     return "MKL's tanh, or what torch has in its place, is as fast as NumPy's on this CPU"
 
 
 class _Tanh(threading.local):
-    """Whose tanh this thread computes."""
+    """Whether this thread computes tanh by torch or by NumPy."""
 
     numpys = False
 
@@ -93,8 +93,8 @@ _TANH = _Tanh()
 
 @cache
 def _kernels() -> torch.library.Library:
-    """Torch's kernels of tanh for CPUs, which look whose it shall be. There for good: another
-    thread may be in one of them."""
+    """Kernels of tanh that replace torch's on CPUs, and ask each time whose tanh to compute. They
+    are never removed, since another thread may be inside one."""
     library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     library.impl("tanh", _tanh, "CPU")  # type: ignore[no-untyped-call]
     library.impl("tanh_", _tanh_, "CPU")  # type: ignore[no-untyped-call]

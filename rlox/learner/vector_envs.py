@@ -1,6 +1,6 @@
-"""Vector environments of other habits, as the trainers step them: Stable-Baselines3's, and
+"""Adapters of vector environments. Into what the trainers step: Stable-Baselines3's, and
 Gymnasium's that reset in the step after an episode's end. And the trainers' own, as
-Stable-Baselines3's. That library is needed only by those who bring, or ask for, its kind."""
+Stable-Baselines3's. That library is needed only for environments of its kind."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ THEIRS = "stable_baselines3.common.vec_env"
 
 
 class Infos(dict[str, Any]):
-    """Infos of a step whose environments each have told a dictionary of their own."""
+    """Infos of a step, of environments that each give a dictionary of their own."""
 
     each: list[dict[str, Any]]
 
@@ -31,8 +31,8 @@ def is_theirs(env: object) -> bool:
 
 
 class OfTrainer:
-    """What a trainer's `get_env()` returns: `env`, its environments; `moved` is called when
-    somebody else resets or steps them."""
+    """What a trainer's `get_env()` returns: `env`, its environments. `moved` is called when they
+    are reset or stepped from outside the trainer."""
 
     env: AnyEnv
     moved: Callable[[], None]
@@ -95,8 +95,9 @@ class FromTheirs(VectorEnv[Any, Any, Any]):
 
 
 class NextStep(VectorWrapper):
-    """An environment that resets in the step after an episode's end, its action unused. `idle` says
-    of which environments the last step was but that: nothing is learnt from those rows."""
+    """An environment that resets in the step after an episode's end, and ignores the action of that
+    step. `idle` marks the environments whose last step was only such a reset: nothing is learnt
+    from those rows."""
 
     def __init__(self, env: AnyEnv) -> None:
         super().__init__(env)
@@ -214,7 +215,8 @@ def _to_theirs_class(base: Any) -> Any:
 
         def render(self, mode: str | None = None) -> Any:
             if self.render_mode is None and mode == "rgb_array":
-                # They were made without a mode, since some step slower with one.
+                # They were made without a render mode, since some environments step slower with
+                # one.
                 for one in single_envs(self.env) or ():
                     one.unwrapped.render_mode = mode
                 self.render_mode = mode

@@ -19,7 +19,7 @@ _timing = Timing("spans", enabled=False)
 
 
 class _Open(threading.local):
-    """The blocks that one thread has open of a name that is used again before it is left."""
+    """The open blocks of one thread, of a name that it entered again before leaving it."""
 
     def __init__(self) -> None:
         self.blocks: list[AbstractContextManager[None]] = []
@@ -41,9 +41,9 @@ class Named:
     def __enter__(self) -> None:
         block = _timing.add_time(self.name)
         again = self._again
-        # A thread that has blocks open in its own list goes on there, since they are left first.
-        # Between looking for one's place and taking it nothing is called: no other thread comes
-        # between.
+        # A thread that has open blocks in its own list adds to that list, since those are left
+        # first. No function is called between looking at `_block` and setting it, so no other
+        # thread can run in between.
         if (again is None or not again.blocks) and self._block is None:
             self._block = block
         else:
@@ -61,7 +61,7 @@ class Named:
 
     def _open_again(self) -> list[AbstractContextManager[None]]:
         made = _Open()
-        if self._again is None:  # again nothing is called between
+        if self._again is None:  # again no function is called in between
             self._again = made
         return self._again.blocks
 

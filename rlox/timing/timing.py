@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from rlox.timing.spans import SpanLog
 
 _NS = 1e-9
-# A block that is held across `await` is left after blocks that were entered later, which then seem
-# to be inside it: such blocks would nest without end. Beyond this they begin again at the root.
+# A block that is held across `await` is left after blocks that were entered later, so those seem to
+# be inside it. Such blocks would nest without end: beyond this depth they begin again at the root.
 _DEEPEST = 64
 _MOST_PATHS = 10_000
 
@@ -257,8 +257,9 @@ class Timing:
                 thread.root.reset(now)
 
     def flow(self, name: str, number: int) -> None:
-        """What `number` stands for passes here, such as a rollout from its steps to the update: a
-        recorded run draws an arrow from each passage to the next, also into other processes."""
+        """Says that the thing with this `number` passes here, such as a rollout on its way from the
+        steps to the update. A recorded run draws an arrow from each such place to the next, also
+        into other processes."""
         if self._recorder is not None:
             self._recorder.flow(name, number)
 
@@ -275,7 +276,8 @@ class Timing:
                 yield thread.name, thread.native_id, node.index, node.calls, node.total_ns
 
     def begin_child(self) -> None:
-        """In the child of a fork: only the forking thread is left, and has timed nothing."""
+        """Called in the child of a fork: only the forking thread is left there, and it has timed
+        nothing."""
         self._lock = threading.Lock()
         thread: _Thread | None = getattr(self._local, "thread", None)
         self._threads = [] if thread is None else [thread]

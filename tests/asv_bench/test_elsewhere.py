@@ -14,7 +14,7 @@ from rlox_opt.system.progress import Lines
 from rlox_opt.system.usage import UsageError
 
 from asv_bench.elsewhere import __main__ as elsewhere
-from asv_bench.elsewhere import projects, rivals, trials
+from asv_bench.elsewhere import projects, rivals, scoreboard, trials
 from asv_bench.elsewhere.beside import Beside
 from asv_bench.elsewhere.installed import Run
 from asv_bench.elsewhere.tables import tables
@@ -32,6 +32,13 @@ def test_the_list_can_be_read_and_says_why_of_all_that_it_chose() -> None:
         assert project.pair
         assert project.unchanged.part
         assert all(pair.reported for pair in project.pair)
+
+
+def test_the_scoreboards_page_is_what_its_records_come_to() -> None:
+    page = scoreboard.PAGE.read_text(encoding="utf-8")
+    newest = re.search(r"^Date: (\S+);", page, re.MULTILINE)
+    assert newest, "no date"
+    assert page == scoreboard.page(scoreboard.records(until=newest[1]))
 
 
 def test_the_supplied_suite_has_what_is_expected_to_be_flagged() -> None:

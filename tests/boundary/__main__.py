@@ -122,7 +122,8 @@ def campaign(arguments: argparse.Namespace) -> int:
 
 
 def _held(seeds: Sequence[int], calls: int, at_once: int) -> Iterator[Batch]:
-    """The batches of `seeds` as they end. Whoever leaves before ends those that run."""
+    """The batches of `seeds` as they end. Leaving the loop early ends the batches that still
+    run."""
     left, stop = iter(seeds), threading.Event()
     with ThreadPoolExecutor(at_once) as pool:
         running = {pool.submit(_batch, seed, calls, stop) for seed in islice(left, at_once)}

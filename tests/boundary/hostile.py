@@ -1,5 +1,5 @@
-"""Calls that nobody should make: every function of the extension, with arguments to break it; and
-between them calls in odd orders that must work, whose results are held to NumPy's.
+"""Wrong calls: every function of the extension, with arguments that should break it; and between
+them calls in odd orders that must work, whose results are held to NumPy's.
 
 `hostile_calls(seed, count)` makes so many in this process; as a program it bounds the memory first,
 and can call from several threads and from forked children. Whatever comes out must be an
@@ -29,7 +29,8 @@ class Hostile(Calls, Sequences):
 
 
 def hostile_calls(seed: int, count: int, shared: Hostile | None = None) -> Hostile:
-    """So many calls; `fatal` of what is returned says which raised what is no `Exception`."""
+    """Makes so many calls. `fatal` of the result names calls that raised something other than an
+    `Exception`."""
     hostile = Hostile(seed, shared)
     while hostile.counts["calls"] < count:
         hostile.one()
@@ -37,7 +38,7 @@ def hostile_calls(seed: int, count: int, shared: Hostile | None = None) -> Hosti
 
 
 def in_child(seed: int, count: int, shared: Hostile) -> str | None:
-    """What went wrong in a forked child that goes on with what its parent has, or None."""
+    """The fault of a forked child that goes on with its parent's objects, or None."""
     said, say = os.pipe()
     child = os.fork()
     if child == 0:

@@ -98,7 +98,8 @@ class Arguments:
     # What it is given.
 
     def array(self, shape: Any, dtype: Any) -> Any:
-        """Mostly one that fits: new, of the pool, or in memory that others share."""
+        """Mostly an array that fits: a new one, one of the pool, or one whose memory other arrays
+        share."""
         r, dtype = self.random, np.dtype(dtype)
         n = int(np.prod(shape))
         pick = r.random()

@@ -192,7 +192,8 @@ def test_kept_arrays_that_an_update_reads_are_left_alone() -> None:
 
 
 def test_arrays_that_an_update_works_with_are_refused_to_others_meanwhile() -> None:
-    """Also to calls that count no borrows of arrays, since they keep the interpreter."""
+    """Also calls that keep the interpreter's lock, and so count no borrows of arrays, are
+    refused."""
     update, batch = Update(), a_thousand_rows().sample(Update.rows)
     params, env = update.learners[0][0], _core.VecEnv("Pendulum-v1", Update.rows, 0)
     env.reset()

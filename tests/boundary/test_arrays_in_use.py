@@ -163,7 +163,7 @@ def test_what_both_calls_only_read_is_shared() -> None:
 
 
 def test_kept_arrays_are_refused_while_a_sample_is_written_to_them() -> None:
-    """By whoever writes: each side of the table has the sample's own memory in it."""
+    """Whichever call writes: in each row of the table it writes into the sample's own memory."""
     buffer, row = rlox.ReplayBuffer(10, 4, 1), np.ones(4, np.float32)
     buffer.push(row, row, row[:1], 1.0, False, False)
     n, done = 400_000, False

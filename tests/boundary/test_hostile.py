@@ -78,7 +78,7 @@ def test_the_surface_is_what_the_module_exports() -> None:
 def test_a_result_that_is_not_the_expected_one_is_a_fault(
     life: str, breaks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is expected is broken here, for the extension is not."""
+    """The expected result is broken here, since the extension itself works."""
     hostile = Hostile(0)
     if breaks == "transitions":
         monkeypatch.setattr(hostile, breaks, lambda start, n, dims, dtype: (

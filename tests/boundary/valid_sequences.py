@@ -141,7 +141,8 @@ class Sequences(Arguments):
 
     @must_work
     def several_of_environments(self) -> None:
-        """Two that are equal stay so, whatever arrays their results go to; what is held stays."""
+        """Two equal environments stay equal, whatever arrays their results are written to; arrays
+        that are held do not change."""
         r, c, n = self.random, self.counted, self.random.choice((1, 2, 5, 33))
         (one, other), actions = self.environments(n)
         for env in (one, other):
@@ -224,7 +225,7 @@ class Sequences(Arguments):
 
     @must_work
     def several_of_updates(self) -> None:
-        """On two threads to the bit what is done on one."""
+        """An update on two threads equals the update on one thread, to the bit."""
         r, c, seed = self.random, self.counted, self.random.getrandbits(64)
         n, width, gaussian = r.choice((2, 9, 40)), r.choice((1, 8, 17)), r.random() < 0.5
 

@@ -1,4 +1,5 @@
-"""Environments that Gymnasium steps: ids, callables, instances; their time is told apart."""
+"""Environments that Gymnasium steps: from ids, callables and instances; their time is a phase of
+its own."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

@@ -1,4 +1,5 @@
-"""Native environments are drawn by Gymnasium's own of the same id, which are told their states."""
+"""Native environments are rendered by Gymnasium's environments of the same id, which are given
+their states."""
 
 from typing import Any
 

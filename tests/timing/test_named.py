@@ -77,7 +77,7 @@ def test_a_span_that_is_kept_may_be_open_in_several_threads(timing: None) -> Non
 
 
 def test_the_inner_of_two_is_left_first_whoever_began(timing: None) -> None:
-    """The first thread is away again by the time that the second one enters the name once more."""
+    """The first thread has left its block when the second thread enters the name once more."""
     kept, left = span("kept"), threading.Event()
     entered = threading.Event()
 

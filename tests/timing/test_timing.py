@@ -1,4 +1,4 @@
-"""Beliefs about the tree of blocks: what is summed, what is shown, and by whom."""
+"""Beliefs about the tree of blocks: what is summed, what is shown, and in which thread."""
 
 import random
 import re

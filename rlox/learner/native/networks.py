@@ -1,5 +1,5 @@
-"""Which policies, critics and optimisers are ours as they were made, so that another form may stand
-for them (in Rust, compiled, or joined), and their parameters in the order of Rust."""
+"""Finds policies, critics and optimisers of this library that nobody has changed, so that another
+form may replace them (in Rust, compiled, or joined). Gives their parameters in Rust's order."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,15 +22,17 @@ from rlox.learner.policies import (
 )
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
-# Whoever replaces one of these on a policy, or on a module in it, wants it called.
+# A program that replaces one of these on a policy, or on a module in it, wants its own to be
+# called.
 METHODS = {
     *("forward", "from_noise", "get_action_and_logprob", "get_value", "evaluate_actions"),
     *("draw", "draw_actions", "log_prob", "entropy", "_log_probs"),
     *("_features", "_seen", "_shown", "_said", "_value"),
 }
-# Modules between observations and layers that learn nothing: what they give is computed once.
+# Modules without parameters between observations and layers: their output is computed once.
 FIXED = (Shown, FlattenExtractor, CombinedExtractor, nn.ModuleDict)
-# All in torch against all in Rust, of both races of docs/rivals.md (AMD EPYC, 2 cores, 2026-11-23).
+# How many times as fast Rust is as torch, in both races of docs/rivals.md (AMD EPYC, 2 cores,
+# 2026-11-23).
 COST = "in torch alone, PPO took 8 times as long on CartPole-v1 and SAC 2.5 times on Pendulum-v1"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
@@ -54,8 +56,8 @@ def native_if_fit(make: Callable[[], Native], *, wanted: bool) -> tuple[Native |
 
 
 def warn_of_torch(optimization: str, what: str, path: str) -> None:
-    """Warn that torch does what was to be done in Rust, if `path` has a reason for it: a run that
-    takes several times as long must not do so without a word."""
+    """Warn that torch does what was meant to run in Rust, if `path` has a reason for it. Such a run
+    takes several times as long, and the user should know."""
     _, _, reason = path.partition(": ")
     if reason:
         message = f"{optimization}: {what} in torch, not in Rust: {reason}; {COST}"
@@ -241,8 +243,8 @@ def require_adam_without_extras(optimizer: Any) -> None:
 
 
 class Watch:
-    """Notices what somebody has done since to modules and optimisers that were found fit. Takes
-    some microseconds, so that it may be asked at every update."""
+    """Notices changes of modules and optimisers since they were found fit. A check takes some
+    microseconds, so it can be made at every update."""
 
     def __init__(
         self, modules: Sequence[nn.Module], optimizers: Sequence[torch.optim.Optimizer]
@@ -258,7 +260,8 @@ class Watch:
         self._optimizers = [(of, [*of.param_groups[0]["params"]]) for of in optimizers]
 
     def require_undisturbed(self) -> None:
-        """Raise `Unfit` where what is found is not what was, or nothing that Rust would call."""
+        """Raise `Unfit` where a module or optimiser has changed, or has something that Rust would
+        not call."""
         if any(self._hooks):
             raise Unfit("a module has a hook")
         if any(not own.keys().isdisjoint(METHODS) for own in self._attributes):

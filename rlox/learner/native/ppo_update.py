@@ -17,12 +17,12 @@ from rlox.learner.native.networks import (
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO, Rollout
 
-# Numbers that a rollout's observations may become at once, as one-hot ones do: 512 MiB of them.
+# The most numbers that a rollout's observations may become, as one-hot vectors do: 512 MiB.
 MOST_NUMBERS = 2**27
 
 
 class NativeUpdate:
-    """What `PPO.train` does with a rollout, without torch's operators.
+    """Does what `PPO.train` does with a rollout, without torch's operators.
 
     Minibatches, loss and optimiser are those of the torch path; results differ from it by the
     rounding of float32. Raises `Unfit`, with the reason, for a trainer that has anything else.
@@ -55,7 +55,7 @@ class NativeUpdate:
         self.log_std = moments[2] if log_std else None
 
     def fits(self, model: "PPO") -> bool:
-        """Whether all is as it was found; cheap enough to be asked before each update."""
+        """Whether nothing has changed since; cheap enough to be asked before each update."""
         try:
             self.watch.require_undisturbed()
         except Unfit:
@@ -107,8 +107,9 @@ class NativeUpdate:
         return figures if n_minibatches else None
 
     def _epochs(self, model: "PPO", n: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """A permutation for each epoch, and where one may be the last, the generator's state after
-        each: of epochs that do not come nothing is drawn."""
+        """A permutation for each epoch. Where `target_kl` may end the update early, also the
+        generator's state after each epoch, so that the generator can be set back to the last epoch
+        that ran."""
         generator = model._shuffle_generator
         orders, states = [], []
         for _ in range(model.n_epochs):

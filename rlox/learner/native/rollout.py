@@ -1,7 +1,7 @@
 """PPO's rollouts in one call into Rust (R4, with R1, R7 and R8 taken to their end).
 
-Stepping, both networks, sampling and advantages run there, with the interpreter let go of. It is
-done for the built-in environments and the policies of `networks.actor_critic_networks`, unless a
+Stepping, both networks, sampling and advantages run there, with the interpreter's lock released. It
+is done for the built-in environments and the policies of `networks.actor_critic_networks`, unless a
 callback is called at each step or another thread collects. All other rollouts are collected by
 torch, which may leave drawing the actions to Rust (R17). `PPO.rollout_path` tells which.
 """
@@ -69,8 +69,7 @@ class NativeRollouts:
     def collect(self) -> tuple[Tensor, ...] | None:
         """The columns of a `rlox.learner.ppo.Rollout`; None if a callback stops.
 
-        Raises `Unfit` before anything has happened. The environments go on with the next rollout
-        where they stand after this one.
+        Raises `Unfit` before any step. The next rollout continues where this one ended.
         """
         model = self.model
         env, actor, critic, log_std = self._parts()
@@ -111,8 +110,8 @@ class NativeRollouts:
     def _count(self, steps: NDArray[np.int64], returns: list[float], lengths: list[int]) -> bool:
         """Book the rollout's steps and the episodes that ended in it; False if a callback stops.
 
-        Where a callback has an `on_step`, it is called after the fact for each step, and finds the
-        trainer's counters as they were then; the environments are n_steps on.
+        A callback's `on_step` is called for each step when the rollout is complete. The trainer's
+        counters are then those of the step, but the environments are at the rollout's end.
         """
         model = self.model
         if not model._callback.asks_for_steps():

@@ -26,7 +26,7 @@ from rlox.learner.policies import Temperature
 if TYPE_CHECKING:
     from rlox.learner.sac import SAC
 
-# Whoever replaces one of these wants it called.
+# A program that replaces one of these wants its own to be called.
 STEPS = ("_sample", "update", "target_q", "critic_loss", "actor_loss", "alpha_loss")
 PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 OBJECTS = (
@@ -43,7 +43,7 @@ def shown_alike(one: Seeing | None, other: Seeing | None) -> bool:
 
 
 class NativeUpdate:
-    """What `SAC.train_once` does, and the policy's draws, without torch's operators.
+    """Does what `SAC.train_once` does, and draws the policy's actions, without torch's operators.
 
     Losses, optimisers and random numbers are those of the torch path; results differ from it by
     the rounding of float32. Raises `Unfit`, with the reason, for a trainer that has anything else.
@@ -105,7 +105,7 @@ class NativeUpdate:
             self.threads = own
 
     def fits(self, model: "SAC") -> bool:
-        """Whether all is as it was found; cheap enough to be asked before each update."""
+        """Whether nothing has changed since; cheap enough to be asked before each update."""
         try:
             self.watch.require_undisturbed()
         except Unfit:

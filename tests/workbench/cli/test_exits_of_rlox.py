@@ -99,7 +99,11 @@ def test_every_help_of_peers_tells_the_codes_in_the_same_words(kind: str) -> Non
 
 @pytest.mark.parametrize(
     "file",
-    [".pre-commit-config.yaml", ".github/workflows/performance.yml", "docs/regressions.md"],
+    [
+        ".pre-commit-config.yaml",
+        ".github/workflows/performance.yml",
+        "docs/guides/pull-requests.md",
+    ],
 )
 def test_hook_and_workflow_take_the_codes_as_gate_gives_them(file: str) -> None:
     calls = [line for line in (ROOT / file).read_text().splitlines() if "rlox-opt gate " in line]

@@ -13,6 +13,9 @@ __all__ = ["browser", "mark"]
 # the tests that interrupt one would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# pytest-xdist gives it to its workers. It would fold the lines that commands print into a pipe.
+os.environ.pop("COLUMNS", None)
+
 # Read when torch is first imported. Without it, MKL takes another kernel on some processors for a
 # weight that lies elsewhere, and equal trainings differ in the last place.
 os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")

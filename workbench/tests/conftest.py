@@ -1,5 +1,6 @@
 """What every test starts from."""
 
+import os
 import signal
 
 import pytest
@@ -11,6 +12,9 @@ __all__ = ["browser", "mark"]
 # A runner in the background may have been started with Ctrl-C ignored, which its children inherit:
 # the tests that interrupt one would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# pytest-xdist gives it to its workers. It would fold the lines that commands print into a pipe.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(autouse=True)

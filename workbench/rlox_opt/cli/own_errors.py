@@ -19,6 +19,7 @@ from rlox_opt import Out
 from rlox_opt.project.project import Project
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED, OWN_ERROR
 from rlox_opt.system.files import NotReadError, NotWrittenError
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 # What only writing meets. It may come without a name: a full disk shows when a file is flushed.
@@ -64,7 +65,7 @@ def ended(error: BaseException, prog: str, words: Sequence[str]) -> int:
 
 
 def _say(prog: str, text: str, code: int = OWN_ERROR) -> int:
-    print(f"{prog}: {one_line(text)}", file=sys.stderr)
+    say(f"{prog}: {one_line(text)}", stderr=True)
     return code
 
 

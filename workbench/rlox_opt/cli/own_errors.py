@@ -1,5 +1,5 @@
 """How the command line ends where an exception reaches its top: one line on stderr, an exit code,
-and of an error of our own a file with the traceback."""
+and of an error of rlox-opt itself a file with the traceback."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def ended(error: BaseException, prog: str, words: Sequence[str]) -> int:
     what = one_line(traceback.format_exception_only(error)[-1])
     path = _kept(error, words)
     where = f"the traceback is in {path}; report it with that file" if path else "report it"
-    return _say(prog, f"an error of our own, {what}; {where}")
+    return _say(prog, f"an error of rlox-opt itself, {what}; {where}")
 
 
 def _say(prog: str, text: str, code: int = OWN_ERROR) -> int:

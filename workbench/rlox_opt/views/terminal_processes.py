@@ -44,7 +44,7 @@ def summary(report: Mapping[str, Any], folder: Path) -> Group:
     for title, rows, below in (
         ("Where time goes, all processes together (share of busy time)", _ranked(report), ""),
         (
-            "Lines of its own that take most, with what they call of libraries",
+            "The program's own lines that take most, with the libraries they call",
             lines,
             processes.lines_told_by(report) if lines else "",
         ),

@@ -165,8 +165,9 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
         return
     flagged = [name for name, j in found.times.aa().items() if j.verdict in FLAGGED]
     yield (
-        f"Beside it, base against itself: {len(flagged)} of {len(found.times.judgements)} flagged"
-        + (f" ({', '.join(flagged)}); distrust these." if flagged else ".")
+        f"As a check, base was compared with itself: {len(flagged)} of "
+        f"{len(found.times.judgements)} flagged"
+        + (f" ({', '.join(flagged)}); do not trust the verdicts on these." if flagged else ".")
     )
     widest = [
         (math.log(high / low) / 2, name)
@@ -177,8 +178,8 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
     if widest:
         width, name = max(widest)
         yield (
-            'What is "rather" so is undecided; it is known least of '
-            f"{name}, where a change of up to {100 * width:.1f} % may hide."
+            'A verdict that begins with "rather" is undecided. The widest interval is that of '
+            f"{name}, where a change of up to {100 * width:.1f} % may be hidden."
         )
     yield from _blind(found)
     if not found.complete:
@@ -207,16 +208,25 @@ def _unfinished(found: ComparedBuilds) -> Iterator[str]:
         )
     foreseen = found.more()
     if foreseen.settled:
-        yield f"About {foreseen.seconds:.0f} s more would settle {foreseen.settled} more."
+        yield (
+            f"With about {foreseen.seconds:.0f} s more, {foreseen.settled} more would have a "
+            "verdict."
+        )
     if foreseen.noisy:
-        yield f"{foreseen.noisy} scatter too much for a verdict in {LOOKS[-1]} restarts."
+        yield (
+            f"The times of {foreseen.noisy} scatter too much for a verdict within {LOOKS[-1]} "
+            "restarts."
+        )
 
 
 def _blind(found: ComparedBuilds) -> Iterator[str]:
     """What this machine cannot see, by its calibration."""
     newest = found.calibrated
     if newest is None:
-        yield "Not calibrated: `rlox-opt calibrate` says how small a change this machine can see."
+        yield (
+            "This machine is not calibrated: `rlox-opt calibrate` tells how small a change it can "
+            "find."
+        )
         return
     seen = {
         name: of["detectable"] - 1
@@ -227,9 +237,9 @@ def _blind(found: ComparedBuilds) -> Iterator[str]:
         worst = max(seen, key=seen.__getitem__)
         usual = statistics.median(seen.values())
         yield (
-            f"By the calibration of {newest['date'][:10]}, 95 in 100 changes are found that "
-            f"exceed the threshold by {100 * usual:.1f} % in the median benchmark, by "
-            f"{100 * seen[worst]:.1f} % in the worst ({worst})."
+            f"By the calibration of {newest['date'][:10]}, a change is found 95 times in 100 where "
+            f"it exceeds the threshold by {100 * usual:.1f} % (median benchmark) or by "
+            f"{100 * seen[worst]:.1f} % (the worst one, {worst})."
         )
 
 

@@ -86,8 +86,8 @@ def notes(of: Why) -> Iterator[str]:
         yield "No function of Python that the change touches is on the stacks of what changed."
     if of.ratio and any(told.low > 1 for told in (*of.layers, *of.functions, *of.native)):
         yield (
-            "A part of more than 100 % changed by more than the whole did: others changed the "
-            "other way, and took back some of it."
+            "A part of more than 100 % changed by more than the whole did: other parts changed in "
+            "the opposite direction, and took back some of it."
         )
     for reason in of.missing:
         yield f"Not seen: {reason}."

@@ -13,8 +13,9 @@ __all__ = ["browser", "mark"]
 # the tests that interrupt one would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# pytest-xdist gives it to its workers. It would fold the lines that commands print into a pipe.
-os.environ.pop("COLUMNS", None)
+# pytest-xdist sets it for its workers, and readline for the processes that pytest starts, where
+# os.environ does not show it. It would fold the lines that commands print into a pipe.
+os.environ["COLUMNS"] = ""
 
 
 @pytest.fixture(autouse=True)

@@ -28,12 +28,13 @@ _LIMIT_S = 1800.0
 _ABOUT = """\
 examples:
   rlox-opt peers backends
-  rlox-opt peers backends --runs 3 --no-criterion      from Python alone
+  rlox-opt peers backends --runs 3 --no-criterion      times what is called from Python alone
 
-Burn, Candle and our networks without Python are timed by criterion (cargo bench -p rlox-bench
---bench nn_backends --features nn-backends); PyTorch, and ours called from Python, in turn. All
-start from the same weights, and are held to plain NumPy in float64 first. Criterion times one
-after the other: between its times and those from Python no ratio is taken.
+Burn, Candle and this library's networks without Python are timed by criterion (cargo bench -p
+rlox-bench --bench nn_backends --features nn-backends). PyTorch, and this library called from
+Python, are timed in turn. All start from the same weights, and their results are first compared
+with plain NumPy in float64. Criterion times one backend after the other, so that no ratio is taken
+between its times and those from Python.
 """
 
 

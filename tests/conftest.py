@@ -13,6 +13,10 @@ __all__ = ["browser", "mark"]
 # the tests that interrupt one would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# pytest-xdist sets it for its workers, and readline for the processes that pytest starts, where
+# os.environ does not show it. It would fold the lines that commands print into a pipe.
+os.environ["COLUMNS"] = ""
+
 # Read when torch is first imported. Without it, MKL takes another kernel on some processors for a
 # weight that lies elsewhere, and equal trainings differ in the last place.
 os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")

@@ -53,9 +53,18 @@ def build(out: Path) -> None:
         if done.returncode or not (work / "site" / "index.html").exists():
             raise NotBuiltError(f"{done.stdout}{done.stderr}".strip())
         _open_from_files(work / "site")
+        _put(work / "site", out)
+
+
+def _put(made: Path, out: Path) -> None:
+    """Put the folder `made` in the place of `out`. Where that is interrupted the former pages stay,
+    or there are none; half of the pages are never there."""
+    with tempfile.TemporaryDirectory(dir=_folder(out.parent), prefix=f".{out.name}-") as folder:
+        beside = Path(folder)
+        shutil.copytree(made, beside / "new")
         if out.exists():
-            shutil.rmtree(out)
-        shutil.copytree(work / "site", out)
+            out.rename(beside / "old")
+        (beside / "new").rename(out)
 
 
 def _require_replaceable(out: Path) -> None:

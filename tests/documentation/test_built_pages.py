@@ -248,3 +248,26 @@ def test_the_guide_lists_the_inputs_of_the_action() -> None:
         default = str(said["default"])
         if default and not default.startswith("$"):
             assert rows[name] == f"`{default}`"
+
+
+def test_an_interrupted_copy_leaves_the_former_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, out = tmp_path / "made", tmp_path / "site"
+    for folder, text in ((made, "new"), (out, "old")):
+        folder.mkdir()
+        (folder / "index.html").write_text(text)
+
+    def half(_: Path, to: Path) -> None:
+        to.mkdir()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.copytree", half)
+        with pytest.raises(KeyboardInterrupt):
+            assemble._put(made, out)
+    assert {of.name for of in tmp_path.iterdir()} == {"made", "site"}
+    assert (out / "index.html").read_text() == "old"
+    assemble._put(made, out)
+    assert (out / "index.html").read_text() == "new"
+    assert {of.name for of in tmp_path.iterdir()} == {"made", "site"}

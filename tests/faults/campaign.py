@@ -19,7 +19,7 @@ from typing import Protocol
 
 CODES = frozenset((0, 1, 2, 3, 130))  # of workbench/rlox_opt/system/exits.py
 _TRACEBACK = "Traceback (most recent call last)"
-_OWN = "an error of our own"
+_OWN = "an error of rlox-opt itself"
 _TAIL = 160
 
 

@@ -110,7 +110,7 @@ def test_a_campaign_finds_what_is_planted(tmp_path: Path) -> None:
         (1, "", "Traceback (most recent call last):\nKeyError: 1\n", 1),
         (0, "", "Exception ignored in\nTraceback (most recent call last):\n", 1),
         (2, "", "", 1),
-        (3, "", "rlox-opt: an error of our own, KeyError: 1; the traceback is in x\n", 1),
+        (3, "", "rlox-opt: an error of rlox-opt itself, KeyError: 1; the traceback is in x\n", 1),
         (-11, "", "", 1),
         (120, "", "", 1),
     ],

@@ -42,9 +42,8 @@ def started(
 def assert_tells_codes(verb: str, may_differ: bool) -> None:
     """That the verb's help ends with its exit codes, in the words that all share."""
     _, _, told = rlox_opt(*verb.split(), "--help").stdout.partition("exit codes:\n")
-    lines = told.splitlines()
+    lines = told.replace("\n       ", " ").splitlines()  # those that went on, whole again
     expected = {c: m for c, m in exits.MEANINGS.items() if c != exits.DIFFERENCE or may_differ}
     assert len(lines) == len(expected)
     for line, (code, meaning) in zip(lines, expected.items(), strict=True):
         assert line == f"  {code:<5}{meaning}" or line.startswith(f"  {code:<5}{meaning}: ")
-        assert len(line) <= 100

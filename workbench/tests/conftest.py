@@ -1,5 +1,6 @@
 """What every test starts from."""
 
+import os
 import signal
 
 import pytest
@@ -11,6 +12,10 @@ __all__ = ["browser", "mark"]
 # A runner in the background may have been started with Ctrl-C ignored, which its children inherit:
 # the tests that interrupt one would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# pytest-xdist sets it for its workers, and readline for the processes that pytest starts, where
+# os.environ does not show it. It would fold the lines that commands print into a pipe.
+os.environ["COLUMNS"] = ""
 
 
 @pytest.fixture(autouse=True)

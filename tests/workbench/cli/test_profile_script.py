@@ -222,7 +222,7 @@ def test_what_nobody_foresaw_is_shown_and_does_not_lose_what_was_recorded(
     (kept,) = script.parent.glob("unfinished")
     said = capsys.readouterr().err
     assert f"what was recorded is in {kept}\n" in said
-    assert "an error of our own, ValueError; the traceback is in " in said
+    assert "an error of rlox-opt itself, ValueError; the traceback is in " in said
 
 
 def test_without_what_it_needs_it_does_not_begin(

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli.sides import add_suite, builds_for, measured_by
+from rlox_opt.cli.types import Once
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import thresholds
@@ -24,6 +25,7 @@ from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.stats.student import t_tail, welch
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
+from rlox_opt.system.output import say
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
@@ -33,10 +35,11 @@ examples:
   rlox-opt bisect HEAD~20 HEAD --bench 'data_plane.Gae.time_gae(2048)'
   rlox-opt bisect HEAD~64 HEAD --bench time_gae --json
 
-Compares GOOD with BAD, then GOOD with the commit in the middle of what is left, until that cannot
-take as long as the one or cannot take as long as the other; at last the commit found with the one
-before it. A comparison is that of `rlox-opt diff`, and may go on for 160 restarts. Commits that do
-not build, or at which the benchmark fails, are passed over.
+First GOOD is compared with BAD. Then GOOD is compared with the commit in the middle of those that
+are left, until it is known whether that commit takes as long as GOOD or as long as BAD. At last the
+commit that is found is compared with the one before it. A comparison is that of `rlox-opt diff`,
+but may take 160 restarts. Commits that do not build, or at which the benchmark fails, are passed
+over.
 """
 
 
@@ -52,8 +55,8 @@ def add_to(verbs: Any, project: Project) -> None:
     parser.add_argument("good", metavar="GOOD", help="a revision from before the change")
     parser.add_argument("bad", metavar="BAD", help="a descendant of it, after the change")
     parser.add_argument(
-        "--bench", metavar="NAME", required=True, help="one benchmark: its name, or a part of it "
-        "that no other has"
+        "--bench", metavar="NAME", action=Once, required=True,
+        help="one benchmark: its name, or a part of it that no other has",
     )  # fmt: skip
     add_suite(parser)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
@@ -151,7 +154,10 @@ def run(arguments: argparse.Namespace) -> int:
             code = GOOD if search.verdict == "found" else CANNOT_TELL
         except KeyboardInterrupt:
             code = INTERRUPTED
-    print(json.dumps(facts(search)) if arguments.json else "\n".join(sentences(search, commits)))
+    if arguments.json:
+        print(json.dumps(facts(search)))
+    else:
+        say("\n".join(sentences(search, commits)))
     return code
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from typing import Any
 
 from rlox_opt.cli.sides import add_suite, builds_for, measured_by
-from rlox_opt.cli.types import pattern
+from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
@@ -19,6 +18,7 @@ from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 from rlox_opt.system.numbers import positive
+from rlox_opt.system.output import say
 from rlox_opt.system.patterns import beginning
 from rlox_opt.system.usage import UsageError
 
@@ -27,10 +27,10 @@ examples:
   rlox-opt calibrate                       about ten minutes
   rlox-opt calibrate --bench data_plane --json
 
-Compares HEAD with itself, 40 restarts of every benchmark. From their spread: how often the verdicts
-of `diff` would be wrong, and the smallest change that it finds 95 times in a hundred. `diff` reads
-the newest calibration of its machine. Run it when nothing else runs, and again after a change of
-the machine.
+HEAD is compared with itself, in 40 restarts of every benchmark. Their spread tells how often `diff`
+would report a difference where there is none, and the smallest change that `diff` finds 95 times
+in 100. `diff` reads the newest calibration of its machine. Calibrate when nothing else runs, and
+again after the machine has changed.
 """
 
 
@@ -38,18 +38,18 @@ def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "calibrate",
-        help="measure what this machine can tell apart",
+        help="measure how small a change this machine can find",
         description="Measure, on this machine, the false alarms of `diff` and the smallest change "
         "that it finds.",
         epilog=_EXAMPLES + exits.told(good="measured", interrupted="nothing is written"),
     )
     parser.add_argument(
-        "--bench", metavar="REGEX", type=pattern, default=project.compared,
+        "--bench", metavar="REGEX", action=Once, type=pattern, default=project.compared,
         help="only benchmarks whose name has it"
     )  # fmt: skip
     parser.add_argument(
-        "--budget", metavar="S", type=positive, default=1800.0, help="seconds at most "
-        "(default: 1800); fewer restarts then"
+        "--budget", metavar="S", type=positive, default=1800.0, help="seconds at most; "
+        "where they do not suffice there are fewer restarts (default: 1800)"
     )  # fmt: skip
     add_suite(parser)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
                 seconds = time.monotonic() - start
             progress.end(f"{len(comparison.readings)} benchmarks")
     except KeyboardInterrupt:
-        print("rlox-opt calibrate: interrupted, nothing is written", file=sys.stderr)
+        say("rlox-opt calibrate: interrupted, nothing is written", stderr=True)
         return INTERRUPTED
     of = {
         name: [reading.log_ratio for reading in readings]
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         if len(readings) > 1  # one restart has no spread
     }
     if not of:
-        print("rlox-opt calibrate: no benchmark had two restarts; more --budget", file=sys.stderr)
+        say("rlox-opt calibrate: no benchmark had two restarts; more --budget", stderr=True)
         return CANNOT_TELL
     path, record = calibration.keep(
         project,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,14 @@ from rlox_opt.history.claims import FEW, CheckedClaim
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD
+from rlox_opt.system.output import say
 
 _EXAMPLES = f"""\
 examples:
   rlox-opt claims
   rlox-opt claims --only 'ppo|sac' --flagged
-  rlox-opt claims --json | jq -r '.claims[] | select(.stale != []) | .record' | sort -u
+  rlox-opt claims --json |
+    jq -r '.claims[] | select(.stale != []) | .record' | sort -u
 
 claims.toml names the texts, and binds each of their figures to a record and a path in it:
 
@@ -36,11 +37,12 @@ claims.toml names the texts, and binds each of their figures to a record and a p
   says = "{{speed}} times as fast as Stable-Baselines3"
   figures = {{ speed = "table[peer=rlox].sps_ratio.ratio .1f" }}
 
-A claim is stale where its record is of a tree with uncommitted changes, of fewer than {FEW} rounds,
-or older than a change of what it measures (comments, docstrings, imports and moves change nothing):
-measure anew, or say less. A number that was not measured, such as a default or a size, is named
-under [plain], with the words around it. Machine and date of the record stand beside each figure.
-`rlox_opt.history.figures` tells what a path may be.
+A claim is stale where its record is of a tree with uncommitted changes, has fewer than {FEW}
+rounds, or is older than a change of the code that it measures. (Changes of comments, docstrings and
+imports do not count, nor does code that is moved.) Measure anew, or claim less. A number that was
+not measured, such as a default or a size, is listed under [plain], with the words around it.
+Machine and date of the record stand beside each figure. `rlox_opt.history.figures` tells what a
+path may be.
 """
 
 
@@ -49,8 +51,9 @@ def add_to(verbs: Any, project: Project) -> None:
     parser = verbs.add_parser(
         "claims",
         help="hold the figures of the texts that claims.toml names to their records",
-        description="List what the texts claim, each with the commit, the machine and the date of "
-        "its record, and say where the text differs from it or the record no longer holds.",
+        description="List the figures that texts claim, each with the commit, the machine and the "
+        "date of its record. Tell where a text differs from its record, and where the code has "
+        "changed since the record.",
         epilog=_EXAMPLES
         + exits.told(
             good="every figure is its record's, and every record holds",
@@ -59,7 +62,7 @@ def add_to(verbs: Any, project: Project) -> None:
     )
     add = parser.add_argument
     add("--only", metavar="REGEX", type=pattern, default=re.compile(""),
-        help="only claims whose text, words or record have it")  # fmt: skip
+        help="only claims in whose text, words or record it is found")  # fmt: skip
     add("--flagged", action="store_true", help="only claims that are wrong or stale")
     add("--claims", metavar="FILE", type=Path, default=project.root / "claims.toml",
         help="default: claims.toml of this project")  # fmt: skip
@@ -78,12 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({"claims": rows, "loose": loose, "exit_code": code}, indent=1))
         return code
     for line in lines(shown, loose):
-        print(line)
+        say(line)
     wrong, stale = sum(bool(one.wrong) for one in chosen), sum(bool(one.stale) for one in chosen)
-    print(
+    say(
         f"rlox-opt claims: {len(chosen)} claims; the texts of {wrong or 'none'} differ, the "
         f"records of {stale or 'none'} are stale; {len(loose) or 'no'} figures are unbound",
-        file=sys.stderr,
+        stderr=True,
     )
     return code
 

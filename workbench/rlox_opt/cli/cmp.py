@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,18 +17,20 @@ from rlox_opt.project.project import Project
 from rlox_opt.stats import paired
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
+from rlox_opt.system.output import say
 
 _EXAMPLES = """\
 examples:
   rlox-opt cmp p5                        all sizes of its card
   rlox-opt cmp p7 p9 --sizes n_steps=500 other sizes
   rlox-opt cmp all --json > all.json
-  rlox-opt cmp r1 r5                     of those that no build differs in: parts of a trainer
+  rlox-opt cmp r1 r5                     optimisations in Python, which need no build of their own
   rlox-opt cmp p5 --end-to-end sac-prioritized   its effect on a training run
 
-ratio = baseline time / optimised time: over 1, the optimisation helps. Each restart is a new
-process that times both twins interleaved, call by call; the interval is over restarts. After 5, 10,
-20 and 40 of them a verdict may fall: faster, slower, same (within 1 %) or undecided.
+ratio = baseline time / optimised time: above 1 the optimised form is faster. Each restart is a new
+process, which calls both forms in turn; the interval is over restarts. After 5, 10, 20 and 40
+restarts the interval may be narrow enough for a verdict: faster, slower or same (within 1 %). If it
+is not after the last, the verdict is undecided.
 """
 
 
@@ -37,10 +38,10 @@ def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "cmp",
-        help="time an optimisation's before against its after",
-        description="Verify that both forms of an optimisation return the same, then time them "
-        "against each other: ratio with its interval, instructions and allocations per call. "
-        "Appends a record beside its card.",
+        help="time both forms of an optimisation, before and after, in turn",
+        description="Verify that both forms of an optimisation return the same, then time them in "
+        "turn: ratio with its interval, instructions and allocations of a call. The figures are "
+        "written to a record beside the card.",
         epilog=_EXAMPLES
         + exits.told(
             good="measured, whatever the ratios",
@@ -48,9 +49,8 @@ def add_to(verbs: Any, project: Project) -> None:
             cannot_tell="nothing was measured, as where both are one code here",
             interrupted="the record is written, marked incomplete",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("ids", nargs="+", metavar="ID", help="p1 …, r1 …, or all")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="optimisations, such as p1 r1; or all")
     parser.add_argument(
         "--sizes", nargs="+", metavar="NAME=N[,NAME=N]", help="instead of the card's sizes"
     )
@@ -90,12 +90,12 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 record = compare(card, cells[card.id], arguments, progress)
             except (ContestError, BuildError) as problem:
-                print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
+                say(f"rlox-opt cmp: {card.id}: {problem}", stderr=True)
                 code = DIFFERENCE if isinstance(problem, TwinsDifferError) else code or CANNOT_TELL
                 continue
             for what, why in record.get("also", {}).items():
                 if what.endswith(" skipped"):
-                    print(f"rlox-opt cmp: {card.id}: {what}: {why}", file=sys.stderr)
+                    say(f"rlox-opt cmp: {card.id}: {what}: {why}", stderr=True)
             if record["results"]:
                 measured.append(record)
             if not record["complete"]:

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import msgspec
 from rlox_opt.cli import why
 from rlox_opt.cli.sides import add_arguments as add_sides
 from rlox_opt.cli.sides import builds_for, built, in_environments, measured_by, resolved
-from rlox_opt.cli.types import pattern
+from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.history import acknowledged
 from rlox_opt.project.artefacts import same_surroundings
@@ -27,6 +26,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.numbers import positive
+from rlox_opt.system.output import say
 
 if TYPE_CHECKING:
     from rlox_opt.history.acknowledged import Acknowledgement
@@ -79,22 +79,29 @@ def add_to(verbs: Any, project: Project) -> None:
 def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     """What is compared, and how closely."""
     add = parser.add_argument
-    add("base", metavar="BASE", help='a revision, with features as REV+opt-p5,…; "." is the '
-        "working tree, pypi:NAME==1.2 a release")  # fmt: skip
+    add("base", metavar="BASE", help="a revision, with cargo's features as in "
+        'REV+opt-p5,opt-p7; "." is the working tree, and pypi:NAME==1.2 a release')  # fmt: skip
     add("head", metavar="HEAD", nargs="?", default="HEAD", help="another (default: HEAD)")
-    add("--bench", metavar="REGEX", type=pattern, default=project.compared,
-        help="only benchmarks whose name has it; with ^MODULE that alone is read")  # fmt: skip
+    add("--bench", metavar="REGEX", action=Once, type=pattern, default=project.compared,
+        help="only benchmarks whose name it is found in; of ^MODULE only that "
+        "module is read")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=600.0,
         help="seconds of measuring at most, once both sides are built and have read the suite: "
         "times, memory and counts (default: 600)")  # fmt: skip
-    add("--restarts", type=int, default=LOOKS[-1], choices=LOOKS, help="at most (default: 40)")
+    add(
+        "--restarts",
+        type=int,
+        default=LOOKS[-1],
+        choices=LOOKS,
+        help="restarts at most (default: 40)",
+    )
     add("--threshold", metavar="PERCENT", type=positive, default=1.0,
-        help="the least change that matters: only what is surely more is slower or faster "
-        "(default: 1)")  # fmt: skip
+        help="the smallest change that matters; slower and faster are said only where "
+        "all of the interval lies beyond it (default: 1)")  # fmt: skip
     add_sides(parser)
-    add("--apart", action="store_true", help="a process for each side, also where the project says "
-        "one-process = true")  # fmt: skip
-    add("--no-counts", action="store_true", help="no instructions, no allocations")
+    add("--apart", action="store_true", help="run each side in a process of its own, also where "
+        "the project says one-process = true")  # fmt: skip
+    add("--no-counts", action="store_true", help="do not count instructions and allocations")
     add("--no-coverage", action="store_true", help="do not look for functions that the change "
         "touches and no benchmark reaches")  # fmt: skip
     why.add_to(parser)
@@ -146,24 +153,24 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
     for side in sides:
         project.builds.check(side)
     if "." not in (arguments.base, arguments.head) and project.commits.dirty():
-        print(
+        say(
             'note: the working tree has changes, which are not measured; name it as "." to '
             "measure them",
-            file=sys.stderr,
+            stderr=True,
         )
     known = meant(project, sides)
     with reporter() as progress:
         base, head = built(builds_for(project, arguments.bench), sides, progress)
         notes = _notes(project, suite, base, head)
         for note in notes:
-            progress.console.print(note, highlight=False, markup=False)
+            progress.say(note)
         if not arguments.anyway and _one_and_the_same(base, head):
             nothing = Comparison([], math.log1p(arguments.threshold / 100))
             return ComparedBuilds(
                 base, head, nothing, nothing, {}, notes=notes, complete=True, needless=True
             )
         if told := why.announced(arguments.why, arguments.budget):
-            progress.console.print(told, highlight=False, markup=False)
+            progress.say(told)
         kept = why.reserved(arguments.why, arguments.budget)
         compared = measured(project, base, head, arguments, progress, notes, kept)
         if arguments.why is not False and compared.complete:
@@ -183,7 +190,7 @@ def meant(project: Project, sides: Sequence[Revision]) -> Sequence[Acknowledgeme
     try:
         return acknowledged.of_change(project, *sides)
     except NotReadError as problem:
-        print(f"note: no regression is taken as acknowledged: {problem}", file=sys.stderr)
+        say(f"note: no regression is taken as acknowledged: {problem}", stderr=True)
         return ()
 
 

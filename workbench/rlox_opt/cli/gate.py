@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,19 +17,23 @@ from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.files import NotReadError
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
 examples:
   rlox-opt gate origin/main
-  rlox-opt gate main HEAD --threshold 3 --bench 'data_plane' --markdown >> "$GITHUB_STEP_SUMMARY"
+  rlox-opt gate main HEAD --threshold 3 --bench 'data_plane' \\
+    --markdown >> "$GITHUB_STEP_SUMMARY"
 
 As a hook before each push, in .git/hooks/pre-push:
   #!/bin/sh
-  exec .venv/bin/rlox-opt gate "$(git merge-base origin/main HEAD)" --threshold 3 --hook
+  exec .venv/bin/rlox-opt gate "$(git merge-base origin/main HEAD)" \\
+    --threshold 3 --hook
 
---threshold is the least change that matters: what may be less does not fail the gate. Nor does a
-regression that the change itself acknowledges, up to its ratio (see `regressions --help`).
+The gate fails where a benchmark is slower by more than --threshold with all of its interval. It
+does not fail for a regression that the change itself acknowledges, up to the ratio that is written
+there (see `rlox-opt regressions --help`).
 """
 
 
@@ -38,8 +41,8 @@ def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "gate",
-        help="fail where a commit made it slower",
-        description="The same comparison as `diff`, as an exit code.",
+        help="fail where a commit made a benchmark slower",
+        description="Compare two commits as `diff` does, and turn the verdicts into an exit code.",
         epilog=_EXAMPLES
         + exits.told(
             good="no regression",
@@ -50,7 +53,9 @@ def add_to(verbs: Any, project: Project) -> None:
     )
     add_arguments(parser, project)
     parser.add_argument(
-        "--hook", action="store_true", help="warn, and exit with 0, where the exit code would be 2"
+        "--hook",
+        action="store_true",
+        help="for git hooks: where the exit code would be 2, warn and exit with 0",
     )
     parser.set_defaults(run=run, parser=parser)
 
@@ -62,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (ContestError, NotBuiltError, NotReadError, UsageError) as problem:
         if not arguments.hook:
             raise
-        print(f"rlox-opt gate: {problem}", file=sys.stderr)
+        say(f"rlox-opt gate: {problem}", stderr=True)
         code, why = CANNOT_TELL, f"{problem}"
     if not arguments.hook or code != CANNOT_TELL:
         return code
@@ -71,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         told = f"::warning::{told}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     else:
         told = f"warning: {told}"
-    print(told, file=sys.stderr)
+    say(told, stderr=True)
     return GOOD
 
 
@@ -79,7 +84,7 @@ def _judged(arguments: argparse.Namespace) -> tuple[int, str]:
     compared = compare(arguments)
     code, why = decision(compared)
     tell(compared, arguments, {"exit_code": code, "why": why})
-    print(f"rlox-opt gate: {why}", file=sys.stderr)
+    say(f"rlox-opt gate: {why}", stderr=True)
     return code, why
 
 

@@ -14,12 +14,12 @@ examples:
   rlox-opt peers growth
   rlox-opt peers growth --only THIS,THAT --runs 3
 
-Each operation is timed over the sizes that the project names, by our engines and by the controls in
-turn, in this interpreter. Marked is where the slope of ln(time) over ln(size) changes; beside it
-stands what happens there: a cache of this machine (as Linux tells it) is outgrown, or a second
-thread joins (CPU time over wall time). Memory is what a call's result holds, what Python and NumPy
-allocate within a call, and its page faults.
-Ctrl-C keeps what is timed: the same command goes on.
+Each operation is timed at the sizes that the project names, by this library and by the controls in
+turn, in this interpreter. The report marks the sizes at which the slope of ln(time) over ln(size)
+changes, with a likely reason: the data outgrow a cache (whose size Linux tells), or a second thread
+joins (CPU time exceeds wall time). Memory is what the result of a call holds, what Python and NumPy
+allocate during a call, and its page faults.
+Ctrl-C keeps what is timed; the same command goes on from there.
 """
 
 

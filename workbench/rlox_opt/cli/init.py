@@ -23,9 +23,10 @@ from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Cargo, Command
 from rlox_opt.project.project import Project
 from rlox_opt.project.suites import Suite, Suites, uncovered
-from rlox_opt.system import exits, files, schema
+from rlox_opt.system import exits, files, output, schema
 from rlox_opt.system.exits import CANNOT_TELL, GOOD
 from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -63,7 +64,6 @@ def add_to(verbs: Any, project: Project) -> None:
         + exits.told(
             good="commits can be compared", cannot_tell="something is lacking, which is told"
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add(
@@ -97,15 +97,22 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_facts(project, found) | {"written": written}, indent=1))
     else:
         for line in _lines(project, found):
-            print(line)
+            say(line)
         if text:
             verb = "would write" if arguments.dry_run else "written"
-            print(f"{verb:<13}suite = {project.settings.suite_path!r} in [tool.rlox-opt] of {path}")
+            say(f"{verb:<13}suite = {project.settings.suite_path!r} in [tool.rlox-opt] of {path}")
         if found.command:
-            print(f"\nrun next:    {found.command}")
+            print(f"\n{_next(found.command)}")
     for lacking in found.lacking:
-        print(f"{arguments.parser.prog}: {lacking}", file=sys.stderr)
+        say(f"{arguments.parser.prog}: {lacking}", stderr=True)
     return CANNOT_TELL if found.lacking else GOOD
+
+
+def _next(command: str) -> str:
+    """The command to run next, in two lines that can be copied where the terminal is narrow."""
+    line = f"run next:    {command}"
+    width = output.columns(sys.stdout)
+    return line if width is None or len(line) <= width else line.replace(" --", " \\\n    --")
 
 
 def _chosen(project: Project, given: str) -> tuple[Project, str]:

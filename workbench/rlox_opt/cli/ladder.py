@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox_opt.system.files import check_folder
 from rlox_opt.system.machine import slug
+from rlox_opt.system.output import say
 
 _EXAMPLES = """\
 examples:
@@ -30,10 +30,11 @@ examples:
   rlox-opt ladder sac-prioritized --rounds 10
   rlox-opt ladder ppo --json > ladder.json
 
-Builds the extension without any optimisation, with all, and with each that lies on the job's path
-alone and left out; trains with all of these in turn, in random order, a process each; so, too, with
-each that no build differs in. Compiling is not counted.
-Ctrl-C keeps the rounds that are finished: the same command goes on from there.
+The extension is built without any optimisation, with all of them, and twice for each optimisation
+that this training runs through: with that one alone, and with all but that one. Optimisations of
+Python need no build; they are switched on and off instead. A round trains once with each of these,
+in random order, in a process each. The time of torch.compile is not counted.
+Ctrl-C keeps the rounds that are finished; the same command goes on from there.
 """
 
 
@@ -49,7 +50,6 @@ def add_to(verbs: Any, project: Project) -> None:
             difference="a build trained to other parameters",
             interrupted="the rounds that are finished are kept",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     jobs = sorted(end_to_end.jobs(project))
     if not jobs:
@@ -97,13 +97,13 @@ def run(arguments: argparse.Namespace) -> int:
             progress.end(f"{len(times)} rounds of {len(built)} trainings")
     except KeyboardInterrupt:
         kept = f"{len(so_far.rows)} of {arguments.rounds} rounds are kept"
-        print(f"rlox-opt ladder: {kept}; the same command goes on from there", file=sys.stderr)
+        say(f"rlox-opt ladder: {kept}; the same command goes on from there", stderr=True)
         return INTERRUPTED
     except TrainingDiffersError as problem:
-        print(f"rlox-opt ladder: {problem}", file=sys.stderr)
+        say(f"rlox-opt ladder: {problem}", stderr=True)
         return DIFFERENCE
     except RuntimeError as problem:
-        print(f"rlox-opt ladder: {problem}", file=sys.stderr)
+        say(f"rlox-opt ladder: {problem}", stderr=True)
         return CANNOT_TELL
     gains = climb(project, steps, algo, times)
     record = {"schema": 1, "ladder": algo, **where, "job": job, **gains}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli.sides import add_suite, built, measured_by
-from rlox_opt.cli.types import pattern
+from rlox_opt.cli.types import Once, pattern
 from rlox_opt.project.commits import WORKING_TREE
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.numbers import positive
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  rlox-opt lint-suite --static            what the working tree's source tells; builds nothing
-  rlox-opt lint-suite                     and what shows when its build runs the benchmarks
-  rlox-opt lint-suite HEAD --base main    of HEAD; of what fails there, whether it fails on main too
+  rlox-opt lint-suite --static            the source of the working tree alone; builds nothing
+  rlox-opt lint-suite                     the source, and then each benchmark is run
+  rlox-opt lint-suite HEAD --base main    HEAD's suite; tells which failures main has, too
   rlox-opt lint-suite --bench ^work --budget 30 --json
 
-By the source of asv's benchmarks: what is never collected; parameters that neither a benchmark nor
-its setup reads; data that are drawn without a seed; globals, and attributes of classes, that one
-benchmark changes and another reads. It follows names within a function, and not what a function
-does with what it is given: sort(DATA) is not seen, DATA.sort() is.
-By running them: what fails; calls that take longer or shorter the more of them follow one setup;
-calls after a setup that are too short for the clock. It shows in each of five setups, and once more
-in another process, or is not told.
+The source of asv's benchmarks shows functions that asv never collects; parameters that neither a
+benchmark nor its setup reads; data drawn without a seed; and globals or attributes of classes that
+one benchmark changes and another reads. Only changes by name are seen: DATA.sort() is found, a
+function that sorts its argument, as in sort(DATA), is not.
+Running them shows benchmarks that fail; calls that become slower or faster the more of them follow
+one setup; and calls after a setup that are too short for the clock. Such a finding is reported only
+where it shows in each of five setups, and again in another process.
 """
 
 
@@ -44,8 +44,8 @@ def add_to(verbs: Any, project: Project) -> None:
     parser = verbs.add_parser(
         "lint-suite",
         help="find what is wrong with the benchmarks",
-        description="Find benchmarks that measure nothing, or something else than they seem to: a "
-        "line each, with the reason and the remedy.",
+        description="Find benchmarks that measure nothing, or something else than they seem to. "
+        "Each finding is a line with the reason and the remedy.",
         epilog=_EXAMPLES
         + exits.told(
             good="nothing is found",
@@ -55,10 +55,11 @@ def add_to(verbs: Any, project: Project) -> None:
     )
     add = parser.add_argument
     add("rev", metavar="REV", nargs="?", default=WORKING_TREE,
-        help='whose suite, and whose build runs it (default: ".", the working tree)')  # fmt: skip
-    add("--base", metavar="REV", help="another revision, which what fails is tried on, too")
+        help='the revision whose suite is checked, and whose build runs it (default: ".", the '
+        "working tree)")  # fmt: skip
+    add("--base", metavar="REV", help="another revision; benchmarks that fail are tried there, too")
     add_suite(parser)
-    add("--bench", metavar="REGEX", type=pattern, default=project.compared,
+    add("--bench", metavar="REGEX", action=Once, type=pattern, default=project.compared,
         help="run only benchmarks whose name has it")  # fmt: skip
     add("--static", action="store_true", help="by the source alone; nothing is built")
     add("--budget", metavar="S", type=positive, default=120.0,
@@ -96,11 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(said))
     else:
         for each in found:
-            print(each.told())
+            say(each.told())
         if not_run:
             few = ", ".join(not_run[:3])
-            print(f"The budget did not suffice for {len(not_run)}, such as {few}.", file=sys.stderr)
-        print(f"{len(found) or 'nothing'} found", file=sys.stderr)
+            say(f"The budget did not suffice for {len(not_run)}, such as {few}.", stderr=True)
+        say(f"{len(found) or 'nothing'} found", stderr=True)
     if not complete:
         return INTERRUPTED
     return DIFFERENCE if found else GOOD

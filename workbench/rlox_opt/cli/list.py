@@ -17,7 +17,7 @@ from rlox_opt.system.machine import machine, slug
 from rlox_opt.views import units
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rlox_opt.views.grid import Grid
 
 _ON = {True: "on", False: "off", None: units.MISSING}
 _EXAMPLES = """\
@@ -26,9 +26,10 @@ examples:
   rlox-opt list | grep candidate
   rlox-opt list --json | jq '.[] | select(.realised.ratio > 2) | .id'
 
-Predicted and realised are baseline time / optimised time at the size that the card predicts; over 1
-is faster. Realised is from the record that the card names, else from the newest complete one, on
-this machine where there is one.
+Predicted and realised are ratios: baseline time / optimised time, at the size that the card
+predicts. Above 1 the optimised form is faster. The realised ratio comes from the record that the
+card names. Where it names none, it comes from the newest complete record, if there is one of this
+machine from that.
 """
 
 
@@ -40,7 +41,6 @@ def add_to(verbs: Any, project: Project) -> None:
         description="List the optimisations: what each varies, whether this build has it on, what "
         "was predicted and what was realised.",
         epilog=_EXAMPLES + exits.told(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
     parser.set_defaults(run=run, parser=parser)
@@ -95,36 +95,31 @@ def active(project: Project, card: Card) -> bool | None:
 
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print the rows to stdout: a line each where there is room, else two."""
-    from rich.console import Console
+    """Print the rows to stdout."""
+    from rlox_opt.views.grid import Told, console
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 1000  # whoever reads a pipe reads line by line
-    whole = table(rows)
-    needed = console.measure(whole, options=console.options.update(width=1000)).maximum
-    console.print(whole if needed <= console.width else table(rows, narrow=True))
+    to = console()
+    to.print(table(rows))
     on = ", ".join(row["id"] for row in rows if row["active"])
-    console.print(f"\n[dim]{len(rows)} optimisations; on in this build: {on or 'none'}[/]")
+    to.print()
+    to.print(Told(f"{len(rows)} optimisations; on in this build: {on or 'none'}", "dim"))
 
 
-def table(rows: Sequence[Mapping[str, Any]], narrow: bool = False) -> Table:
-    """The rows; narrow ones have all but what was realised under the title."""
-    from rich.table import Table
-    from rich.text import Text
+def table(rows: Sequence[Mapping[str, Any]]) -> Grid:
+    """The rows as they are printed."""
+    from rlox_opt.views.grid import Grid
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    between = () if narrow else ("layer", "build", "status", "predicted")
-    for title in ("id", "title", *between, "realised"):
-        table.add_column(title, no_wrap=title != "title")
-    for row in rows:
-        state = [row["layer"], _ON[row["active"]], row["status"]]
-        predicted, of = units.band(row["predicted"]), row["realised"]
-        realised = units.estimate(of["ratio"], of["ci95"]) if of else units.MISSING
-        if narrow:
-            below = " · ".join([*state, *([f"predicted {predicted}"] if row["predicted"] else [])])
-            title = Text.assemble(row["title"], "\n", (below, "dim"))
-            table.add_row(row["id"], title, realised.replace(" ", "\n"))
-        else:
-            table.add_row(row["id"], Text(row["title"]), *state, predicted, realised)
-    return table
+    headings = ("id", "title", "layer", "build", "status", "predicted", "realised")
+    told = [
+        (
+            row["id"],
+            row["title"],
+            row["layer"],
+            _ON[row["active"]],
+            row["status"],
+            units.band(row["predicted"]),
+            units.estimate(of["ratio"], of["ci95"]) if (of := row["realised"]) else units.MISSING,
+        )
+        for row in rows
+    ]
+    return Grid(headings, told, left=5)

@@ -30,6 +30,7 @@ from rlox_opt.cli import (
     test,
 )
 from rlox_opt.cli import list as list_
+from rlox_opt.cli.help_text import HelpText
 from rlox_opt.cli.own_errors import ended, one_line
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project.builds import NotBuiltError
@@ -38,6 +39,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL
 from rlox_opt.system.files import NotReadError, NotWrittenError
 from rlox_opt.system.guard import guarded
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 VERBS = (
@@ -47,14 +49,14 @@ VERBS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; `--help` has the rest, in the lines that it is written in."""
+    """Says what is wrong in one line; `--help` has the rest."""
 
     def __init__(self, prog: str | None = None, **options: Any) -> None:
-        lines = argparse.RawDescriptionHelpFormatter
-        super().__init__(prog, **{"formatter_class": lines, **options})
+        super().__init__(prog, **{"formatter_class": HelpText, **options})
 
     def error(self, message: str) -> NoReturn:
-        self.exit(CANNOT_TELL, f"{self.prog}: {one_line(message.removeprefix('argument '))}\n")
+        say(f"{self.prog}: {one_line(message.removeprefix('argument '))}", stderr=True)
+        self.exit(CANNOT_TELL)
 
 
 class _Version(argparse.Action):
@@ -127,7 +129,7 @@ def _run(words: list[str], prog: list[str]) -> int:
         except (UsageError, NotReadError) as problem:
             arguments.parser.error(str(problem))
         except (NotBuiltError, ContestError) as problem:  # with what the program said, in its lines
-            print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+            say(f"{arguments.parser.prog}: {problem}", stderr=True)
             code = CANNOT_TELL
     return code
 

@@ -27,7 +27,6 @@ def add_to(verbs: Any, project: Project) -> None:
         help="write the skeleton of a new optimisation",
         description="Write the parts of a new optimisation, to be filled in.",
         epilog=exits.told(good="written"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     path = project.cards / "new.py"
     if not path.exists():

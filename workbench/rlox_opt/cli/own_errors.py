@@ -1,5 +1,5 @@
 """How the command line ends where an exception reaches its top: one line on stderr, an exit code,
-and of an error of our own a file with the traceback."""
+and of an error of rlox-opt itself a file with the traceback."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rlox_opt import Out
 from rlox_opt.project.project import Project
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED, OWN_ERROR
 from rlox_opt.system.files import NotReadError, NotWrittenError
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 # What only writing meets. It may come without a name: a full disk shows when a file is flushed.
@@ -60,11 +61,11 @@ def ended(error: BaseException, prog: str, words: Sequence[str]) -> int:
     what = one_line(traceback.format_exception_only(error)[-1])
     path = _kept(error, words)
     where = f"the traceback is in {path}; report it with that file" if path else "report it"
-    return _say(prog, f"an error of our own, {what}; {where}")
+    return _say(prog, f"an error of rlox-opt itself, {what}; {where}")
 
 
 def _say(prog: str, text: str, code: int = OWN_ERROR) -> int:
-    print(f"{prog}: {one_line(text)}", file=sys.stderr)
+    say(f"{prog}: {one_line(text)}", stderr=True)
     return code
 
 

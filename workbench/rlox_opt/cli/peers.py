@@ -25,13 +25,14 @@ _ABOUT = """\
 examples:
   rlox-opt peers {race}
   rlox-opt peers {race} --runs 5 --only THIS,THAT
-  rlox-opt peers {race} --total-timesteps 2048 --runs 1 --no-record      does everything run?
+  rlox-opt peers {race} --total-timesteps 2048 --runs 1 --no-record
+                                        a quick look whether everything runs
 
-Each peer is installed into an environment of its own, in the project's cache, from its lock. A
-round trains every peer once, in random order, a process each, with the same seed.
-Steps per second are those of the whole training, without making environments and without
-compiling, which stands beside. A peer that does not install, fails or hangs is left out, and said.
-Ctrl-C keeps the runs that are finished: the same command goes on from there.
+Each peer is installed from its lock file into an environment of its own, in the project's cache. A
+round trains every peer once, with the same seed, in random order and in a process each. Steps per
+second are those of the whole training; the time to make environments is not counted, and the time
+to compile is told apart. A peer that does not install, fails or hangs is left out, and the reason
+is told. Ctrl-C keeps the runs that are finished; the same command goes on from there.
 """
 
 
@@ -48,8 +49,7 @@ def add_to(verbs: Any, project: Project) -> None:
         "peers",
         help="this library against others: training and single operations",
         description="Measure this library beside others, each in an environment of its own.",
-        epilog="each WHAT has a --help of its own\n" + exits.told(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Each WHAT has its own --help.\n" + exits.told(),
     )
     if not project.peers.is_dir():
         missing(
@@ -85,9 +85,7 @@ def _add_race(kinds: Any, race: str, job: Mapping[str, Any]) -> None:
         about=_ABOUT.format(race=race),
     )
     add = parser.add_argument
-    add(
-        "--only", metavar="LIST", help="comma-separated peers; the first is what others are held to"
-    )
+    add("--only", metavar="LIST", help="comma-separated peers; ratios are to the first of them")
     for option, kind, what in (
         ("--total-timesteps", whole(1), "steps of a training"),
         ("--threads", whole(1), "of torch and XLA"),

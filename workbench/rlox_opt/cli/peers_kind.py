@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rlox_opt.plan.unfinished import write_record
 from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
-from rlox_opt.system import exits
+from rlox_opt.system import exits, output
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import check_folder
 from rlox_opt.system.numbers import whole
@@ -92,7 +91,6 @@ def add_kind(
         help=help,
         description=f"{description}; a record, a page and Markdown under record/ of the peers.",
         epilog=about + codes,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add(
@@ -160,4 +158,4 @@ def conclude(
 
 def say(text: str) -> None:
     """A line of `rlox-opt peers` to stderr."""
-    print(f"rlox-opt peers: {text}", file=sys.stderr)
+    output.say(f"rlox-opt peers: {text}", stderr=True)

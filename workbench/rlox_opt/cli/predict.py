@@ -22,6 +22,7 @@ from rlox_opt.project.cards import Card, Prediction
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits, git
 from rlox_opt.system.files import write
+from rlox_opt.system.output import say
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import units
@@ -31,14 +32,17 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  rlox-opt predict p26 --ratio 1.4 --why "Two of five loads a step go, and loads bound it."
-  rlox-opt predict p26 --ratio 1.4 --why "..." --workload push --size n=64,obs_dim=4
-  rlox-opt predict p26                    what was predicted, and whether before the work
-  rlox-opt predict all --json | jq '.[] | select(.verdict != "before the work") | .id'
+  rlox-opt predict p26 --ratio 1.4 --why "Two of five loads a step go."
+  rlox-opt predict p26 --ratio 1.4 --why "..." \\
+    --workload push --size n=64,obs_dim=4
+  rlox-opt predict p26  tells what was predicted, and whether it was before the work
+  rlox-opt predict all --json |
+    jq '.[] | select(.verdict != "before the work") | .id'
 
-The ratio is baseline time / optimised time as you expect it. The interval around it, which goes
-into the card, is one that holds 80 of 100 predictions that err as earlier ones of that layer did.
-Commit the card before you write the form after: git's history is asked which came first.
+The ratio is baseline time / optimised time, as you expect it. An interval around it goes into the
+card. It is so wide that 80 of 100 predictions would hold if they erred as earlier predictions of
+that layer did. Commit the card before you write the optimised form: whether the prediction came
+first is read from git's history.
 """
 
 
@@ -47,21 +51,20 @@ def add_to(verbs: Any, project: Project) -> None:
     parser = verbs.add_parser(
         "predict",
         help="record what an optimisation will bring, before it is written",
-        description="Write a prediction into an optimisation's card, with an interval as wide as "
-        "earlier predictions were off; or say whether predictions came before the work.",
+        description="Write a prediction into an optimisation's card, with an interval that follows "
+        "from the errors of earlier predictions. Or tell whether predictions came before the work.",
         epilog=_EXAMPLES
         + exits.told(
             good="written; or made before the work",
             difference="made with the work, after it, or after it was measured",
             cannot_tell="nothing is predicted, or it is not committed",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("id", metavar="ID", help="of its card: p26; or all")
+    parser.add_argument("id", metavar="ID", help="the id of its card, such as p26; or all")
     parser.add_argument("--ratio", type=float, metavar="X", help="the ratio that you expect")
     parser.add_argument("--why", metavar="TEXT", help="the reason, with its figures")
     parser.add_argument("--workload", help="one of the card's (default: its only one)")
-    parser.add_argument("--size", metavar="NAME=N[,NAME=N]", help="one of that workload's")
+    parser.add_argument("--size", metavar="NAME=N[,NAME=N]", help="one of that workload's sizes")
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
@@ -130,25 +133,22 @@ def _told(prediction: Prediction) -> dict[str, Any]:
 
 
 def _show(chosen: list[Card], courses: Mapping[str, Course]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from rlox_opt.views.grid import Grid, Told, console
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 1000  # whoever reads a pipe reads line by line
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("id", "predicted", "made", "prediction", "work", "record"):
-        table.add_column(title, no_wrap=True)
+    rows = []
     for card in chosen:
         course = courses[card.id]
         commits = (course.prediction, course.work, course.record)
         band = units.band(card.prediction.ratio if card.prediction else None)
         shown = ((commit or units.MISSING)[:10] for commit in commits)
-        table.add_row(card.id, band, course.verdict, *shown)
-    console.print(table)
+        rows.append((card.id, band, course.verdict, *shown))
+    headings = ("id", "predicted", "made", "prediction", "work", "record")
+    to = console()
+    to.print(Grid(headings, rows, left=len(headings)))
     counts = Counter(course.verdict for course in courses.values())
-    told = ", ".join(f"{counts[v]} {v}" for v in precedence.VERDICTS if counts[v])
-    console.print(f"\n[dim]{told}; the columns after it are the first commits of each[/]")
+    of = ", ".join(f"{counts[v]} {v}" for v in precedence.VERDICTS if counts[v])
+    to.print()
+    to.print(Told(f"{of}; the columns after it are the first commits of each", "dim"))
 
 
 def _write(card: Card, arguments: argparse.Namespace) -> int:
@@ -175,7 +175,7 @@ def _write(card: Card, arguments: argparse.Namespace) -> int:
             json.dumps({"id": card.id, "prediction": _told(written), "width": proposed}, indent=1)
         )
     else:
-        print(_next(card, written, width, arguments.ratio, path.relative_to(project.root)))
+        say(_next(card, written, width, arguments.ratio, path.relative_to(project.root)))
     return exits.GOOD
 
 

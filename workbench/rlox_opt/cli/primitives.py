@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.cli.peers_kind import Report, add_kind, chosen, conclude
 from rlox_opt.cli.types import pattern
 from rlox_opt.system.numbers import whole
+from rlox_opt.system.output import say
 
 if TYPE_CHECKING:
     from rlox_opt.race.primitives.cases import Case, Engine, Family
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
 _ABOUT = """\
 examples:
   rlox-opt peers primitives
-  rlox-opt peers primitives --case 'gae/n=2048|sample' --only numpy,numba --runs 5
+  rlox-opt peers primitives --case 'gae/n=2048|sample' --only numpy,numba
   rlox-opt peers primitives --list
 
-Each engine has a process of its own, in an environment made from its lock (kept in the project's
-cache); all are held to the same cores. Every result is held to the project's checks first. Then
-engines are called in turn, in slices of 0.5 ms at least, in a new random order each round; --runs
-says how often all processes start anew, and with fewer than five no verdict is given. What does not
-install or is wrong is left out, and said. Ctrl-C keeps what is timed: the same command goes on.
+Each engine runs in a process of its own, in an environment made from its lock file and kept in the
+project's cache. All run on the same cores. First every result is compared with the project's
+checks. Then the engines are called in turn, each for at least 0.5 ms, in a new random order each
+round. --runs says how often all processes start anew; fewer than five give no verdict. An engine
+that does not install, or whose results are wrong, is left out, and the reason is told. Ctrl-C keeps
+what is timed; the same command goes on from there.
 """
 
 
@@ -41,9 +43,11 @@ def add_to(kinds: Any) -> None:
         about=_ABOUT,
     )
     add = parser.add_argument
-    add("--only", metavar="LIST", help="comma-separated engines beside our own")
-    add("--case", type=pattern, metavar="REGEX", help="cases whose name it is found in")
-    add("--threads", type=whole(1), default=1, metavar="N", help="cores an engine (default: 1)")
+    add("--only", metavar="LIST", help="comma-separated engines, beside this library's own")
+    add("--case", type=pattern, metavar="REGEX", help="only cases whose name it is found in")
+    add(
+        "--threads", type=whole(1), default=1, metavar="N", help="cores of each engine (default: 1)"
+    )
     add("--list", action="store_true", help="print cases and engines, and stop")
 
 
@@ -90,10 +94,11 @@ def _list(wanted: Sequence[tuple[Family, Case]], engines: Sequence[Engine], as_j
         return 0
     for family in dict.fromkeys(family.name for family, _ in wanted):
         own = [(of, case) for of, case in wanted if of.name == family]
-        print(f"{family}: {own[0][0].what}")
-        print("".join(f"    {case.key}\n" for _, case in own), end="")
-    print("\nengines:")
+        say(f"{family}: {own[0][0].what}")
+        for _, case in own:
+            say(f"    {case.key}")
+    say("\nengines:")
     width = max(len(engine.name) for engine in engines)
     for engine in engines:
-        print(f"    {engine.name:{width}}  {engine.what}")
+        say(f"    {engine.name:{width}}  {engine.what}")
     return 0

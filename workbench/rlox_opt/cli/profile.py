@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from rlox_opt.cli import profile_bench, profile_diff, profile_script, profile_train
@@ -18,13 +17,13 @@ _KINDS = {
 }
 _EXAMPLES = """\
 examples:
-  rlox-opt profile train NAME                         one of the project's training runs
-  rlox-opt profile script train.py -- --lr 3e-4       any program, with all its processes
-  rlox-opt profile bench 'time_sum(2048)'             the calls of one benchmark
-  rlox-opt profile diff main HEAD                     two commits, or two reports
+  rlox-opt profile train NAME    one of the project's training runs
+  rlox-opt profile script train.py -- --lr 3e-4  any program, with all its processes
+  rlox-opt profile bench 'time_sum(2048)'    the calls of one benchmark
+  rlox-opt profile diff main HEAD            two commits, or two reports
 
-Without a kind, `profile NAME` is `profile train NAME` where a training run of the project is called
-so, and `profile train.py` is `profile script train.py`.
+The kind may be left out: `profile NAME` means `profile train NAME` where NAME is a training run of
+the project, and `profile train.py` means `profile script train.py`.
 """
 
 
@@ -33,9 +32,8 @@ def add_to(verbs: Any, project: Project) -> None:
     parser = verbs.add_parser(
         "profile",
         help="where the time goes: in training, in a program, in a benchmark, before and after",
-        description="Record where time goes, and rank the layers that it is spent in.",
+        description="Record where a program spends its time, and rank the layers of code by it.",
         epilog=_EXAMPLES + exits.told(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(title="kinds", dest="kind", required=True, metavar="KIND")
     for kind in _KINDS.values():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import named, side_by_side
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -22,10 +22,11 @@ examples:
   rlox-opt profile bench 'sums.Suite.time_sum(2048)'
   rlox-opt profile bench time_sum --at main --json
 
-The benchmark is prepared, then called over and over while perf looks on, or py-spy where perf is
-not to be had, and after that py-spy without native stacks. What is done between calls does not
-count. Whose code is it: the project's own, a library's, the interpreter's, the kernel's? Which of
-its functions and lines? Why it is slower than before, `rlox-opt diff --why` says.
+The benchmark is set up once and then called over and over. perf samples its stacks, or py-spy
+where perf does not work; a second recording by py-spy, without native stacks, gives the lines of
+Python. Time between calls is left out. The report tells whose code takes the time (the project's
+own, a library's, the interpreter's or the kernel's), and which functions and lines. To learn why
+a benchmark became slower, use `rlox-opt diff --why`.
 """
 
 
@@ -37,7 +38,6 @@ def add_to(verbs: Any, project: Project) -> None:
         description="Sample the calls of one benchmark, and rank the layers, functions and lines "
         "that they spend their time in.",
         epilog=_EXAMPLES + exits.told(interrupted="nothing is printed"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("bench", metavar="NAME", help="its name, or a part of it that no other has")
     parser.add_argument(
@@ -49,7 +49,6 @@ def add_to(verbs: Any, project: Project) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Sample as asked; returns the exit code."""
-    from rich.console import Console
 
     from rlox_opt.history import why
     from rlox_opt.system.progress import reporter
@@ -72,12 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as problem:
         error(str(problem))
     except (NotBuiltError, ContestError, ValueError) as problem:
-        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+        say(f"{arguments.parser.prog}: {problem}", stderr=True)
         return CANNOT_TELL
     except KeyboardInterrupt:
         return INTERRUPTED
     if arguments.json:
         print(json.dumps({"schema": 2, "commit": revision.commit, **found.facts()}))
     else:
-        print("\n".join(told.of_one(found, Console().width)))
+        say("\n".join(told.of_one(found)))
     return GOOD if any(map(sum, found.samples.values())) else CANNOT_TELL

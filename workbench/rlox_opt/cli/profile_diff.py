@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox_opt.system.files import NotWrittenError, check_folder, write
 from rlox_opt.system.numbers import positive, whole
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ examples:
   rlox-opt profile diff HEAD+none HEAD+opt-p1         two feature sets of one commit
   rlox-opt profile diff --disable r4                  the build that is installed, with and without
 
-A and B are folders of `rlox-opt profile`, or folders of such folders, which are repeated runs; or
-revisions as in `rlox-opt diff`, which train in turns, in random order each round, a process each.
-Times of two machines are not compared: of such folders only shares are.
+A and B are each a report's folder, as `rlox-opt profile` writes it, or a folder of several such
+folders, which count as repeated runs. Or they are revisions as in `rlox-opt diff`: then both train
+in turns, in a random order each round and in a process each. Where the two folders come from
+different machines, their times are not compared, only the shares of each layer.
 """
 
 
@@ -48,7 +49,6 @@ def add_to(verbs: Any, project: Project) -> None:
             cannot_tell="also of one run a side, which has no interval",
             interrupted="the rounds that are done are told",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("before", metavar="A", nargs="?", help="a folder, or a revision")
     parser.add_argument("after", metavar="B", nargs="?", help="another")
@@ -97,11 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         arguments.parser.error(str(error))
     except (NotBuiltError, ChildError, ValueError) as problem:
-        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+        say(f"{arguments.parser.prog}: {problem}", stderr=True)
         return CANNOT_TELL
     code, why = decision(compared)
     tell(compared, arguments, {"complete": complete, "exit_code": code, "why": why})
-    print(f"{arguments.parser.prog}: {why}", file=sys.stderr)
+    say(f"{arguments.parser.prog}: {why}", stderr=True)
     return code if complete else INTERRUPTED
 
 
@@ -145,7 +145,7 @@ def tell(compared: Compared, arguments: argparse.Namespace, more: dict[str, Any]
 
         show_sections(compared_page.heading(compared), compared_page.sections(compared))
         for text in compared_page.explained(compared):
-            print(text)
+            say(text)
     if arguments.page is not None:
         text = compared_page.page(compared)
         try:

@@ -22,6 +22,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED, OWN_ERROR
 from rlox_opt.system.files import NotReadError, read_text, write
 from rlox_opt.system.numbers import real, whole
+from rlox_opt.system.output import say
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -32,19 +33,26 @@ if TYPE_CHECKING:
 _NAMING = ("--out", "--python", "--peer", "--beside")  # whose value may be any word
 _EXAMPLES = """\
 examples:
-  rlox-opt profile script train.py -- --lr 3e-4       every process that it starts, in one report
-  rlox-opt profile script train.py --from 60 --for 30  of a long run, half a minute after the first
-  rlox-opt profile script train.py --torch 2          with torch's operators, for two seconds
-  rlox-opt profile script -m package.train -- --steps 1000  a module
-  rlox-opt profile script train.py --serial='--workers=0'  and what its processes cost
+  rlox-opt profile script train.py -- --lr 3e-4
+      one report of all processes that the program starts
+  rlox-opt profile script train.py --from 60 --for 30
+      of a long run, the half minute that follows its first minute
+  rlox-opt profile script train.py --torch 2
+      records torch's operators, too, for two seconds
+  rlox-opt profile script -m package.train -- --steps 1000
+      runs a module, as python -m does
+  rlox-opt profile script train.py --serial='--workers=0'
+      runs the program once more in one process, to tell what its processes cost
+  rlox-opt profile script train.py --python env/bin/python
+      runs the program by the interpreter of another environment
   rlox-opt profile script -m sf_examples.train_gym_env --peer sample-factory \\
-    --beside train_dir/cartpole/sf_log.txt -- --env=CartPole-v1 --experiment=cartpole \\
-    --train_for_env_steps=200000 --use_rnn=False --device=cpu     its own report, and ours
-  rlox-opt profile script train.py --python env/bin/python  in an environment of its own
+    --beside train_dir/cartpole/sf_log.txt -- --env=CartPole-v1 \\
+    --experiment=cartpole --train_for_env_steps=200000 --device=cpu
+      shows the timing report in the program's own log beside this one
 
-The program's own phases show if it says them: `with timing.add_time("load"):`, or `@span`, of a
-Timing that the recorder has adopted (`rlox_opt_recorder.active().adopt(timing)`). Ctrl-C ends the
-program, and what it did until then is reported.
+Phases of the program are shown where it marks them, by `with timing.add_time("load"):` or `@span`.
+The recorder has to know that Timing: `rlox_opt_recorder.active().adopt(timing)`. Ctrl-C ends the
+program; the report tells what it did until then.
 """
 
 
@@ -53,15 +61,15 @@ def add_to(verbs: Any, project: Project) -> None:
     parser = verbs.add_parser(
         "script",
         help="any program, with all processes that it starts",
-        usage="rlox-opt profile script [-m] SCRIPT [options] [-- arguments of the script]",
-        description="Run a program as it is, and tell where its time goes in all its processes.",
+        usage="rlox-opt profile script [-m] SCRIPT [options] [-- ARGUMENTS]",
+        description="Run a program as it is, and tell where its time goes in all its processes. "
+        "ARGUMENTS are the program's own.",
         epilog=_EXAMPLES
         + exits.told(
             good="the report is written",
             cannot_tell="also where the program fails; its report is written",
             interrupted="the report is written",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("script", help="a Python file, or with -m a module")
     parser.add_argument("-m", action="store_true", dest="module", help="SCRIPT is a module's name")
@@ -230,12 +238,12 @@ def profile(
         except BaseException as error:  # such as a full disk
             why = f"{error}; " if isinstance(error, OSError) else ""
             kept = _place(part, home / "unfinished", "")
-            print(f"rlox-opt profile: {why}what was recorded is in {kept}", file=sys.stderr)
+            say(f"rlox-opt profile: {why}what was recorded is in {kept}", stderr=True)
             if isinstance(error, OSError):
                 return OWN_ERROR
             raise
     if arguments.out not in (None, folder):
-        print(f"--out {arguments.out}: is there by now; see {folder}", file=sys.stderr)
+        say(f"--out {arguments.out}: is there by now; see {folder}", stderr=True)
     if arguments.json:
         print(json.dumps(json.loads(text), indent=1))
     else:

@@ -8,7 +8,6 @@ import importlib.util
 import json
 import secrets
 import signal
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -24,6 +23,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import NotWrittenError
 from rlox_opt.system.files import write as write_file
+from rlox_opt.system.output import say
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 _ABOUT = """
-The plain run tells the true speed and phases; each tool then watches a run of its own. Ctrl-C keeps
-what is finished.
+The first run has no tool attached; the speeds and phases of the report are its. Then each tool
+records a run of its own, since tools slow the program. Ctrl-C keeps the runs that are finished.
 """
 
 
@@ -52,7 +52,6 @@ def add_to(verbs: Any, project: Project) -> None:
             cannot_tell="also where the training itself fails",
             interrupted="the report is written, marked incomplete",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if of is None:
         path = project.workloads / "options.py"
@@ -92,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             folder = write(arguments.project, findings, arguments.out)
             progress.end(str(folder))
     except ChildError as error:
-        print(f"rlox-opt profile train: the plain run failed: {error}", file=sys.stderr)
+        say(f"rlox-opt profile train: the plain run failed: {error}", stderr=True)
         return CANNOT_TELL
     if arguments.json:
         print(json.dumps(findings.report, indent=1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import GOOD, INTERRUPTED
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -21,8 +21,9 @@ examples:
   rlox-opt publish
   rlox-opt publish /tmp/pages && xdg-open /tmp/pages/index.html
 
-Shows what `rlox-opt record` kept of the line of HEAD's first parents, the cards of optimisations
-with their records, and the calibrations. Only what has changed is written again.
+The pages show the recordings of `rlox-opt record` (of HEAD, its first parent, that one's first
+parent and so on), the cards of optimisations with their records, and the calibrations. Only pages
+that have changed are written again.
 """
 
 
@@ -32,8 +33,8 @@ def add_to(verbs: Any, project: Project) -> None:
         "publish",
         help="make pages of the history, commit after commit",
         description="Make static pages of the recorded history: each benchmark over commits, what "
-        "each commit moved and in which layer, what optimisations promised and brought, profiles, "
-        "and how far it can all be trusted.",
+        "each commit made slower or faster and in which layer, what optimisations were predicted "
+        "to bring and brought, profiles, and how far the figures can be trusted.",
         epilog=_EXAMPLES
         + exits.told(
             cannot_tell="also where a recording cannot be read",
@@ -46,7 +47,7 @@ def add_to(verbs: Any, project: Project) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--history", metavar="FOLDER", type=Path, default=project.history,
-        help="of the recordings (default: %(default)s)",
+        help="the folder of the recordings (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
@@ -90,9 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(dataclasses.asdict(published) | {"index": str(index)}))
     else:
-        print(f"{published.commits} commits, {published.series} series: {index}")
+        say(f"{published.commits} commits, {published.series} series: {index}")
     return GOOD
 
 
 def _say(text: str) -> None:
-    print(f"rlox-opt publish: {text}", file=sys.stderr)
+    say(f"rlox-opt publish: {text}", stderr=True)

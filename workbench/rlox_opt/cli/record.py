@@ -8,7 +8,6 @@ import datetime
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli.sides import add_suite, measured_by
-from rlox_opt.cli.types import pattern
+from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import store, unrecorded
 from rlox_opt.history.store import Entry
@@ -29,6 +28,7 @@ from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import NotReadError, check_folder
 from rlox_opt.system.machine import machine, slug
 from rlox_opt.system.numbers import positive
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
@@ -39,26 +39,27 @@ _BUILD_S = 10.0  # most commits change no Rust
 _ANCESTORS = 50  # among which the entry before is looked for
 _EXAMPLES = """\
 examples:
-  rlox-opt record                          HEAD
-  rlox-opt record main~40..main            forty commits, the oldest first: some two hours
-  rlox-opt record main~40..main --list     which of them, and why not the others; measures nothing
+  rlox-opt record                        HEAD
+  rlox-opt record main~40..main          forty commits, the oldest first: two hours or so
+  rlox-opt record main~40..main --list   lists which of them would be recorded; measures nothing
   rlox-opt record main~40..main --features none
-  rlox-opt record v1 --budget 330          with twins and criterion, too, on two slow cores
+  rlox-opt record v1 --budget 330        enough for all parts, also on two slow cores
   rlox-opt record HEAD --bench 'Gae' --again
   rlox-opt record v1 --control main~40
 
-Each commit is built and loaded beside the control, one build that stays the same for the whole
-history of a machine: that of the newest entry, or else the first commit asked for. The ratio of
-their times, taken in turns, is kept beside the seconds. Then come instructions and allocations
-(callgrind), peak memory, a short profile of each training run, both twins of the optimisations,
-and criterion; where a time moved, layer and function. No part begins once the budget is spent: on a
-slow machine two minutes are over before the twins.
+Each commit is timed beside a control: one build that stays the same for the whole history of a
+machine. It is the control of the newest entry, or else the first commit that is asked for. Commit
+and control are called in turn, and the ratio of their times is kept beside the seconds. Then follow
+instructions and allocations (by callgrind), peak memory, a short profile of each training run, both
+forms of the optimisations, and criterion. Where a time changed, its layer and function are looked
+for. No part begins once the budget is spent; on a slow machine two minutes do not suffice for the
+optimisations.
 
-A commit is appended when it is finished: after a Ctrl-C, or worse, the same command goes on.
-Commits that are there already (same features and control) are passed over; so are, in FROM..TO,
-those that change nothing measured. Of two that run at once,
-each takes the commits that the other has not begun. Run it when nothing else runs. On a machine of
-another kind a new series begins. `rlox-opt regressions` says how many commits have no recording.
+A commit is appended when it is finished, so that the same command goes on after Ctrl-C or a crash.
+Commits that are recorded already, with the same features and control, are passed over. Of FROM..TO,
+commits that change nothing that is measured are passed over, too. Two `record` that run at once
+share the commits between them. Nothing else should run. A machine of another kind begins a series
+of its own. `rlox-opt regressions` tells how many commits have no recording.
 """
 
 
@@ -75,23 +76,28 @@ def add_to(verbs: Any, project: Project) -> None:
             cannot_tell="also where nothing could be measured",
             interrupted="what is known of the commit is kept",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("revisions", metavar="REV", nargs="*", default=["HEAD"], help="a commit, or FROM..TO, with "
-        "features as REV+opt-p5,… (default: HEAD)")  # fmt: skip
+    add("revisions", metavar="REV", nargs="*", default=["HEAD"], help="a commit, or FROM..TO; with "
+        "cargo's features as in REV+opt-p5,opt-p7 (default: HEAD)")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=120.0,
         help="seconds of measuring a commit, after its build (default: 120)")  # fmt: skip
-    add("--bench", metavar="REGEX", type=pattern,
+    add("--bench", metavar="REGEX", action=Once, type=pattern,
         help="only benchmarks whose name has it; those of training are train.NAME")  # fmt: skip
-    add("--features", metavar="LIST", help="of commits that name none: shipped (default), none, or "
-        "opt-p5,opt-p7")  # fmt: skip
-    add("--control", metavar="REV", help="what ratios are to (default: what they were to before)")
+    add("--features", metavar="LIST", help="cargo's features of commits that name none: shipped "
+        "(default), none, or such as opt-p5,opt-p7")  # fmt: skip
+    add(
+        "--control",
+        metavar="REV",
+        help="the commit that ratios are to (default: that of the newest entry)",
+    )
     add_suite(parser)
-    add("--again", action="store_true", help="also what is there already")
-    add("--every", action="store_true", help="of FROM..TO also what changes nothing measured")
-    add("--list", action="store_true", help="only say which commits would be recorded, and why not "
-        "the others")  # fmt: skip
+    add("--again", action="store_true", help="record commits once more that are recorded already")
+    add(
+        "--every", action="store_true", help="of FROM..TO also commits that change nothing measured"
+    )
+    add("--list", action="store_true", help="only tell which commits would be recorded, and why "
+        "not the others")  # fmt: skip
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
@@ -135,12 +141,12 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as problem:
         error(str(problem))
     except (NotBuiltError, NotReadError) as problem:
-        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+        say(f"{arguments.parser.prog}: {problem}", stderr=True)
         return CANNOT_TELL
     if arguments.json:
         print(json.dumps({"schema": 1, **dataclasses.asdict(told)}))
     else:
-        print("\n".join(_sentences(told)))
+        say("\n".join(_sentences(told)))
     if not told.complete:
         return INTERRUPTED
     return 0 if told.recorded or told.passed or not asked else CANNOT_TELL
@@ -165,10 +171,10 @@ def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) 
         print(json.dumps({"schema": 1, **table, "unneeded": told.unneeded}))
         return 0
     for revision in wanted:
-        print(project.commits.described(revision.commit))
+        say(project.commits.described(revision.commit))
     minutes = len(wanted) * (_BUILD_S + arguments.budget) / 60
     said = f"{len(wanted)} to record, in some {minutes:.0f} minutes"
-    print(", ".join([said, *_left_out(told)]) + ".")
+    say(", ".join([said, *_left_out(told)]) + ".")
     return 0
 
 

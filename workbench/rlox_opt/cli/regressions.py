@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from rlox_opt.cli.types import pattern
+from rlox_opt.cli.types import Once, pattern
 from rlox_opt.history import acknowledged, store, unrecorded
 from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.store import Entry
@@ -23,6 +22,7 @@ from rlox_opt.project.project import Project
 from rlox_opt.sampling.layers import TITLES
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import units
 
@@ -34,13 +34,15 @@ _EXAMPLES = """\
 examples:
   rlox-opt regressions
   rlox-opt regressions --bench gae --all
-  rlox-opt regressions --json | jq '.open[] | select(.acknowledged == null) | .commit'
+  rlox-opt regressions --json |
+    jq '.open[] | select(.acknowledged == null) | .commit'
 
-Lists the level changes of the recorded history (`rlox-opt record`), on the line of HEAD's first
-parents, of which more than half is left. ratio = new / old level, with its 99 % interval; steps per
-second are slower below 1, all else above. An alarm has fewer than five commits at the new level,
-and may go away. A regression that is meant is acknowledged in a file, by what of it became slower
-or more, and up to which ratio; one that is larger is listed again:
+A level change is a commit after which a benchmark takes another time than before, and goes on doing
+so. Those of the recorded history (`rlox-opt record`) are listed, as long as more than half of the
+change is left today. ratio = new level / old level, with its 99 % interval. Above 1 a benchmark is
+slower; steps per second are slower below 1. An alarm has fewer than five commits at its new level,
+and may turn out to be chance. A regression that is intended is acknowledged in a file, with its
+kind and the largest ratio that is accepted; a larger one is listed again:
 
   [[acknowledged]]
   benchmark = "data_plane.Gae.*"
@@ -49,8 +51,8 @@ or more, and up to which ratio; one that is larger is listed again:
   reason = "checks its bounds now"
   commit = "1a2b3c4d5e"
 
-Without `commit` it means the commit that brought the entry into the file, so that it can be part of
-the change itself; `diff` and `gate` go by it, too.
+Without `commit`, the commit that adds the entry to the file is meant, so that a change can bring
+its own acknowledgement. `diff` and `gate` read this file, too.
 """
 
 
@@ -58,9 +60,9 @@ def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "regressions",
-        help="list what became slower, and fail where nobody has said why",
-        description="List the level changes of the history that are still open: which benchmark, "
-        "since which commit, by how much, in which layer.",
+        help="list benchmarks that became slower, and fail where nobody has said why",
+        description="List the benchmarks that became slower in the recorded history and still are: "
+        "since which commit, by how much, and in which layer.",
         epilog=_EXAMPLES
         + exits.told(
             good="nothing is slower unacknowledged",
@@ -69,11 +71,11 @@ def add_to(verbs: Any, project: Project) -> None:
         ),
     )
     add = parser.add_argument
-    add("--bench", metavar="REGEX", type=pattern, default=re.compile(""),
+    add("--bench", metavar="REGEX", action=Once, type=pattern, default=re.compile(""),
         help="only benchmarks whose name has it")  # fmt: skip
-    add("--all", action="store_true", help="list what became faster, too")
+    add("--all", action="store_true", help="list benchmarks that became faster, too")
     add("--history", metavar="FOLDER", type=Path, default=project.history,
-        help="of the entries (default: %(default)s)")  # fmt: skip
+        help="the folder of the entries (default: %(default)s)")  # fmt: skip
     add("--acknowledged", metavar="FILE", type=Path,
         help=f"default: {project.acknowledged}, where there is one")  # fmt: skip
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(told | {"exit_code": code}, indent=1))
     else:
         for text in lines(shown, arguments.all):
-            print(text)
+            say(text)
     for entry in unused:
         what = f"{entry.kind} of {entry.benchmark}"
         if entry.commit:
@@ -198,4 +200,4 @@ def lines(rows: Sequence[Mapping[str, Any]], every: bool = False) -> Iterator[st
 
 
 def _say(text: str) -> None:
-    print(f"rlox-opt regressions: {text}", file=sys.stderr)
+    say(f"rlox-opt regressions: {text}", stderr=True)

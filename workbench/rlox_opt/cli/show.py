@@ -26,8 +26,8 @@ examples:
   rlox-opt show p5
   rlox-opt show p5 --json | jq .prediction
 
-The figures are those of the record that the card names, else of the newest complete one, on this
-machine where there is one. --json holds all records, newest first.
+The figures come from the record that the card names. Where it names none, they come from the newest
+complete record, if there is one of this machine from that. --json holds all records, newest first.
 """
 
 
@@ -36,12 +36,11 @@ def add_to(verbs: Any, project: Project) -> None:
     parser = verbs.add_parser(
         "show",
         help="show one optimisation: its card, its code, its records",
-        description="Show an optimisation: claim, prediction and finding, the files of its seam, "
-        "and what was measured at which size.",
+        description="Show an optimisation: its claim, its prediction and what was found, the files "
+        "in which its two forms differ, and what was measured at each size.",
         epilog=_EXAMPLES + exits.told(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("id", metavar="ID", help="of its card: p5, r2")
+    parser.add_argument("id", metavar="ID", help="the id of its card, such as p5 or r2")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(run=run, parser=parser)
 

@@ -32,8 +32,8 @@ _BUILD_S = 40.0
 def add_suite(parser: argparse.ArgumentParser) -> None:
     """By what is measured."""
     parser.add_argument(
-        "--suite", metavar="REV|FOLDER", help="benchmarks of another commit or of a folder, for "
-        "both sides: also for commits that have none (default: those of the later side)"
+        "--suite", metavar="REV|FOLDER", help="measure both sides by the benchmarks of this commit "
+        "or folder; also where a side has none (default: those of the later side)"
     )  # fmt: skip
 
 
@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_suite(parser)
     add = parser.add_argument
     add("--with", metavar="[SIDE:]REQ", action="append", default=[], dest="extra",
-        help="a requirement of a side's environment: base:numpy==1.26; without base: or head: of "
-        "both; may be repeated")  # fmt: skip
+        help="a requirement for a side's environment, such as base:numpy==1.26; for both sides "
+        "without base: or head:; may be repeated")  # fmt: skip
     add("--python", metavar="[SIDE:]VERSION", action="append", default=[],
-        help="an interpreter that is installed: head:3.13")  # fmt: skip
+        help="an interpreter that is installed, such as head:3.13")  # fmt: skip
     add("--features", metavar="[SIDE:]LIST", action="append", default=[],
-        help="cargo's features to build with: head:fast,simd, or none")  # fmt: skip
+        help="cargo's features to build with, such as head:fast,simd; or none")  # fmt: skip
 
 
 def resolved(

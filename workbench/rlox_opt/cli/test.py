@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 from typing import Any
 
 from rlox_opt.plan.catalogue import all_cards
@@ -12,20 +11,22 @@ from rlox_opt.plan.features import Build, features
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL
+from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
 examples:
   rlox-opt test p5 p7                 the property tests of P5 and P7, in Rust and in Python
-  rlox-opt test r1                    those of R1, which no build differs in, in Python
-  rlox-opt test all                   those of every optimisation
-  rlox-opt test p5 --planted          is each bug planted in P5's twins caught? without ids: all
-  rlox-opt test --builds              every Rust test in the 2N + 2 builds, golden runs compared
-  rlox-opt test p5 --builds           in those that concern P5: none, all, p5, all-p5
-  rlox-opt test --builds --only all,drawn   `drawn`: one of the others, by the commit's hash
+  rlox-opt test r1                    the tests of R1 in Python; R1 needs no build of its own
+  rlox-opt test all                   the tests of every optimisation
+  rlox-opt test p5 --planted          plants bugs in P5, and tells which its tests catch
+  rlox-opt test --builds              all Rust tests in each of the 2N + 2 builds
+  rlox-opt test p5 --builds           in the builds that concern P5: none, all, p5, all-p5
+  rlox-opt test --builds --only all,drawn  drawn is one of the others, chosen by the commit's hash
 
-Of a pair of cargo's profiles the test is every pair's test under both. What this machine lacks the
-means for (an accelerator, say) is skipped, and the reason told.
+An optimisation that is a profile of cargo (P6) is tested by running the tests of all others under
+both profiles. What this machine cannot run, for lack of an accelerator for instance, is skipped,
+and the reason is told. The golden runs of all builds are compared, too.
 """
 
 
@@ -34,8 +35,9 @@ def add_to(verbs: Any, project: Project) -> None:
     parser = verbs.add_parser(
         "test",
         help="test that twins agree, that their tests catch bugs, that every build passes",
-        description="Run the paired property tests of optimisations; or plant bugs in their twins "
-        "and see them caught; or run the Rust tests in every build.",
+        description="Run the property tests that hold both forms of an optimisation to the same "
+        "results. Or plant bugs in one form, and see whether the tests catch them. Or run the Rust "
+        "tests in every build.",
         epilog=_EXAMPLES
         + exits.told(
             good="every test that this machine can run passes",
@@ -43,9 +45,8 @@ def add_to(verbs: Any, project: Project) -> None:
             cannot_tell="nothing could be tested, or an optimisation has no test",
             interrupted="what is finished is told",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("ids", nargs="*", metavar="ID", help="optimisations: p1, p2, …; or all")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="optimisations, such as p1 p2; or all")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--planted", action="store_true", help="try the bugs of planted.toml")
     kind.add_argument("--builds", action="store_true", help="run the Rust tests in every build")
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         arguments.parser.error(str(error))
     except CannotTell as error:
-        print(f"{arguments.parser.prog}: {error}", file=sys.stderr)
+        say(f"{arguments.parser.prog}: {error}", stderr=True)
         return CANNOT_TELL
     answer.show(arguments.json)
     return answer.status

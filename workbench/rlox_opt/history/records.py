@@ -8,7 +8,6 @@ machine. The keys of a file are `schema` (1) and the fields of `Record`, its res
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -21,6 +20,7 @@ from rlox_opt.project.cards import Card
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError, check_folder, write_new
 from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.output import say
 from rlox_opt.system.schema import Count, Id, Positive, Real
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z_([pr]\d+)(?:-(\d+))?\.json")
@@ -120,7 +120,7 @@ def records(id_: str, folder: Path) -> list[Record]:
             if not record.complete:
                 raise NotReadError(path, "is not complete")
         except NotReadError as error:
-            print(f"{error}; left out", file=sys.stderr)
+            say(f"{error}; left out", stderr=True)
             continue
         read_in_full.append((record.date, int(name[2] or 1), record))
     return [record for *_, record in sorted(read_in_full, key=lambda row: row[:2])]
@@ -158,7 +158,7 @@ def realised(
         try:
             record = read(root_of(folder) / card.record)
         except NotReadError as error:
-            print(f"{error}; {card.id}'s card names it", file=sys.stderr)
+            say(f"{error}; {card.id}'s card names it", stderr=True)
             return None
     result = record.result(*wanted) if record else None
     return (record, result) if record and result else None

@@ -22,6 +22,7 @@ from rlox_opt.sampling import workloads
 from rlox_opt.stats import paired
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.files import understood
+from rlox_opt.system.output import say
 from rlox_opt.system.schema import read
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
                 code = INTERRUPTED
                 break
             except RuntimeError as problem:
-                print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
+                say(f"rlox-opt cmp: {card.id}: {problem}", stderr=True)
                 code = DIFFERENCE if isinstance(problem, TrainingDiffersError) else CANNOT_TELL
                 break
             progress.end("done")
@@ -226,7 +227,7 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
         print(json.dumps(results if len(results) > 1 else results[0]))
     else:
         for result in results:
-            print("\n".join(sentences(result)))
+            say("\n".join(sentences(result)))
     return code
 
 

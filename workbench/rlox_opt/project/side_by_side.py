@@ -151,7 +151,7 @@ def measured(
         memory = Comparison(weighed, band, own=own)
         unmatched = thresholds.unmatched(project.settings.thresholds, [*names["time"], *weighed])
         for line in unmatched:
-            progress.console.print(line, highlight=False, markup=False)
+            progress.say(line)
         broken = {side: {**of.broken} for side, of in packages.listed().items()}
         compared = ComparedBuilds(base, head, times, memory, missing, broken, (*notes, *unmatched))
         compared.kinds = {
@@ -168,7 +168,7 @@ def measured(
             of_times = until - time.monotonic() - of_memory - of_counts
             bands = {name: times.threshold(name) for name in times.names}
             for line in calibration.plan(project.records, bands, of_times):
-                progress.console.print(line, highlight=False)
+                progress.say(line)
             progress.begin("timing")
             times.run(
                 packages.contests,

@@ -1,22 +1,24 @@
-"""Level changes of a series: where what a benchmark takes, beside its control, jumped and stayed.
+"""Level changes of a series: commits at which the ratio of a benchmark to its control jumps, and
+stays at the new level.
 
-Readings of commit after commit are noisy, have outliers, and may remember the readings before them
-(autocorrelation), which makes plain tests see changes everywhere. So a series is taken as levels
-plus AR(1) noise, and the noise is estimated anew for each partition into levels: a change has to
-explain more than memory alone would.
+The readings of a series are noisy and have outliers. They may also be autocorrelated: a reading
+resembles the one before. Tests that assume independent readings then find changes everywhere. So a
+series is modelled as levels plus AR(1) noise, whose autocorrelation phi is estimated anew for each
+partition into levels: a change has to explain more than autocorrelation alone would.
 
 1. Outliers are pulled towards the running median.
-2. The best partition for a mild price a level is found by dynamic programming, and merged level by
-   level: candidates from many changes down to none.
-3. The one whose innovations, with a price for each change, are the smallest is taken.
-4. Each of its changes must then pass the same test against the partition without it, counted as
-   often as there are places for it. Benjamini and Hochberg's procedure (1995) holds a family of
-   series together.
+2. Dynamic programming finds the best partition for a small price per level. Merging its levels one
+   by one gives the candidates, from many changes down to none.
+3. The candidate with the smallest sum of squared innovations, plus a price per change, is taken.
+4. Each of its changes must then pass the same test against the partition without it. The p of that
+   test is multiplied by the number of places at which the change could have been. Benjamini and
+   Hochberg's procedure (1995) controls the error over a family of series.
 
-Of a short series alone, a step of twice its scatter may as well be memory. Two things from outside
-tell them apart. Series that are measured alike remember alike, so a phi that is unusual among them
-has its price (`usual_memory`). And where something without noise says that the code changed, there
-are few places to count: half of the error is spent on those.
+In a short series, a step of twice its scatter may as well come from autocorrelation. Two facts from
+outside the series tell these apart. Series that are measured in the same way have a similar phi, so
+that a phi which is unusual among them costs something (`usual_memory`). And where a count without
+noise, such as that of instructions, shows that the code changed, half of the error is spent on
+those few places.
 
 `python -m asv_bench.levels` scores this beside other detectors; its records are in
 `asv_bench/record/`.
@@ -37,14 +39,14 @@ from numpy.typing import NDArray
 from rlox_opt.stats.student import t_quantile, t_tail
 
 LEVEL = 0.001  # the error over a family of series without any change
-FLOOR = 0.01  # log-ratio below which no change is told, whatever its p
+FLOOR = 0.01  # log-ratio; smaller changes are not reported, however small their p
 SETTLED = 5  # readings that make a level; a change to fewer, at the end, is an alarm
 _SHORTEST = 2 * SETTLED  # readings from which there is anything to tell
 _WINDOW = 9  # readings of the running median
 _CLIP = 2.5  # deviations that a reading may be away from it
 _MOST_PHI = 0.95
 _PHIS = np.linspace(0.0, _MOST_PHI, 96)
-_ENOUGH = 8  # series, of twenty readings each, from which it is known how noise remembers
+_ENOUGH = 8  # series, of twenty readings each, are enough to know which phi is usual
 _NARROWEST = 0.05  # the standard deviation of phi over such series
 _UNUSUAL = 3.5  # times the median turn of counts: of Gauss's noise one jump in 20,000 is larger
 
@@ -59,7 +61,7 @@ class Change:
     `index` is of the first reading at the new level, `before` of the last one at the old: what
     happened after `before` and up to `index` may have done it. `ratio` is new / old level, with its
     99 % interval. `p` bounds the probability of such a jump anywhere in a series without one. An
-    "alarm" has fewer than `SETTLED` readings at the new level, and may go away.
+    "alarm" has fewer than `SETTLED` readings at the new level, and may turn out to be chance.
     """
 
     index: int
@@ -329,7 +331,9 @@ class _Model:
         # Below 1e-15 the tail may round to less than 0.
         p = min(1.0, self.places(cut) * max(0.0, t_tail(t, df)))
         alarm = self.n - cut < SETTLED
-        if alarm:  # so many outliers in a row are no rarer than that
+        # An alarm may be a few outliers in a row: its p is not smaller than their probability, by
+        # how often this series has had outliers.
+        if alarm:
             p = max(p, self.outlying ** (self.n - cut))
         return Change(
             cut,

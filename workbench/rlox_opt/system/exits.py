@@ -12,7 +12,7 @@ MEANINGS = {
     GOOD: "good",
     DIFFERENCE: "a regression or a difference",
     CANNOT_TELL: "cannot tell, or asked wrongly",
-    OWN_ERROR: "an error of our own, or nothing could be written",
+    OWN_ERROR: "an error of rlox-opt itself, or nothing could be written",
     INTERRUPTED: "interrupted",
 }
 

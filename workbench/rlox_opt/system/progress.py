@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rlox_opt.system.output import columns, folded
 
 _NOTE_EVERY_S = 20.0
 
@@ -32,23 +35,25 @@ class Lines:
         """A step begins."""
         self._title, self._started = title, time.monotonic()
         self._noted = self._started
-        self._say(f"{self._head()} …{self._remaining()}")
+        self.say(f"{self._head()} …{self._remaining()}")
 
     def note(self, text: str, fraction: float | None = None) -> None:
         """What the step is doing, and how much of it is done."""
         if time.monotonic() - self._noted >= _NOTE_EVERY_S:
             self._noted = time.monotonic()
             percent = "" if fraction is None else f", {100 * fraction:.0f} %"
-            self._say(f"{self._head()}: {text}{percent}")
+            self.say(f"{self._head()}: {text}{percent}")
 
     def end(self, text: str) -> None:
         """The step is over, with this outcome."""
-        self._say(f"{self._head()}: {text} ({time.monotonic() - self._started:.0f} s)")
+        self.say(f"{self._head()}: {text} ({time.monotonic() - self._started:.0f} s)")
         self._left.pop(self._title, None)
         self._done += 1
 
-    def _say(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+    def say(self, text: str) -> None:
+        """Print a line of its own, above the bar where there is one."""
+        for line in folded(text, columns(sys.stderr)):
+            self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _head(self) -> str:
         if self._done >= self._steps:

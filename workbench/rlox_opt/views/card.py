@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,20 +14,20 @@ from rich.text import Text
 from rlox_opt.system.moments import moment
 from rlox_opt.views import units
 from rlox_opt.views.chart import RatioPoint, TextAxis
+from rlox_opt.views.grid import VERDICTS, Grid, console
 
 _MOST_OTHERS = 5
 _WIDEST = 100  # of the page: prose and charts beyond it are no easier to read
 _NARROWEST_CHART, _WIDEST_CHART = 20, 48
 _INDENT = 2
-_STYLES = {"faster": "green", "slower": "red", "undecided": "yellow"}
 _LEGEND = "baseline time / optimised time, over 1× is faster; ├●┤ 95 % interval"
 
 
 def show(detail: Mapping[str, Any]) -> None:
     """Print the card to stdout."""
-    console = Console(highlight=False)
-    console.width = min(console.width, _WIDEST)
-    console.print(page(detail, console.width))
+    to = console()
+    to.width = min(to.width, _WIDEST)
+    to.print(page(detail, to.width))
 
 
 def page(detail: Mapping[str, Any], width: int) -> Group:
@@ -89,12 +89,7 @@ def _prose(text: str) -> Text:
 def _files(seam: Mapping[str, Any]) -> RenderableType:
     if not seam["files"]:
         return Text(f"{seam['address']}: not there yet")
-    table = _table()
-    table.add_column()
-    table.add_column(justify="right")
-    for file in seam["files"]:
-        table.add_row(file["path"], f"{file['lines']:,} lines")
-    return table
+    return Grid(("", ""), [(file["path"], f"{file['lines']:,} lines") for file in seam["files"]])
 
 
 def _origin(detail: Mapping[str, Any], record: Mapping[str, Any]) -> Text:
@@ -130,12 +125,12 @@ def _ratios(
         figure = units.estimate(result["ratio"], result["ci95"])
         rows.append((result, point, figure))
     labels = max(len(text) for r, *_ in rows for text in (size(r["size"]), r["workload"]))
-    beside = max(len(figure) for *_, figure in rows) + max(map(len, _STYLES)) + 3 * 2
+    beside = max(len(figure) for *_, figure in rows) + max(map(len, VERDICTS)) + 3 * 2
     room = width - labels - beside
     axis = TextAxis(
         [point for _, point, _ in rows], max(_NARROWEST_CHART, min(room, _WIDEST_CHART))
     )
-    table = _table()
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for _ in range(4):
         table.add_column(no_wrap=True)
     for workload, group in groupby(rows, key=lambda row: str(row[0]["workload"])):
@@ -146,7 +141,7 @@ def _ratios(
                 size(result["size"]),
                 axis.row(point),
                 figure,
-                Text(verdict, _STYLES.get(verdict, "")),
+                Text(verdict, VERDICTS.get(verdict, "")),
             )
     line, ticks = axis.scale()
     table.add_row("", Text(line, "dim"))
@@ -155,24 +150,24 @@ def _ratios(
     return table
 
 
-def _calls(record: Mapping[str, Any]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("")
-    for title in ("baseline", "optimised", "instructions", "allocations", "A/A"):
-        table.add_column(title, justify="right")
+def _calls(record: Mapping[str, Any]) -> Grid:
+    headings = ("", "baseline", "optimised", "instructions", "allocations", "A/A")
+    rows: list[tuple[str, ...]] = []
     for workload, group in groupby(record["results"], key=lambda result: str(result["workload"])):
-        table.add_row(Text(workload, "italic"))
+        rows.append((workload, *[""] * (len(headings) - 1)))
         for result in group:
             aa = result["aa"]
-            table.add_row(
-                size(result["size"]),
-                units.seconds(result["baseline_s"]),
-                units.seconds(result["optimized_s"]),
-                _fewer(result["instructions"]),
-                change(result["allocations"]),
-                units.factor(aa["ratio"]) if aa else units.MISSING,
+            rows.append(
+                (
+                    size(result["size"]),
+                    units.seconds(result["baseline_s"]),
+                    units.seconds(result["optimized_s"]),
+                    _fewer(result["instructions"]),
+                    change(result["allocations"]),
+                    units.factor(aa["ratio"]) if aa else units.MISSING,
+                )
             )
-    return table
+    return Grid(headings, rows, heading="dim")
 
 
 def _fewer(counts: Mapping[str, float] | None) -> str:
@@ -190,17 +185,15 @@ def change(counts: Mapping[str, float] | None) -> str:
 
 
 def _others(found: list[Mapping[str, Any]], prediction: Mapping[str, Any] | None) -> RenderableType:
-    table = _table()
+    rows = []
     for record in found[:_MOST_OTHERS]:
         result = _at(record, prediction) if prediction else None
         if result:
             figure, verdict = units.estimate(result["ratio"], result["ci95"]), result["verdict"]
         else:
             figure, verdict = f"{len(record['results'])} results of other sizes", ""
-        table.add_row(
-            _when(record), record["machine_slug"], figure, Text(verdict, _STYLES.get(verdict, ""))
-        )
-    return table
+        rows.append((_when(record), record["machine_slug"], figure, verdict))
+    return Grid([""] * 4, rows, left=4, styles=VERDICTS)
 
 
 def _at(record: Mapping[str, Any], prediction: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -220,7 +213,3 @@ def _when(record: Mapping[str, Any]) -> str:
 def size(numbers: Mapping[str, int]) -> str:
     """A size in words: "n=1,000,000"."""
     return " ".join(f"{name}={number:,}" for name, number in numbers.items()) or units.MISSING
-
-
-def _table() -> Table:
-    return Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))

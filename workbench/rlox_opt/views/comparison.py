@@ -6,50 +6,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from rlox_opt.views import units
 from rlox_opt.views.card import change, size
+from rlox_opt.views.grid import VERDICTS, Grid, Told, console
 from rlox_opt.views.model import Table as Report
-
-_COLOURS = {"faster": "green", "slower": "red"}
 
 
 def show(records: Sequence[Mapping[str, Any]]) -> None:
     """Print the ratios of some records, and what else was measured."""
-    console = _console()
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("")
-    table.add_column("workload")
-    for heading in ("ratio (95 %)", "verdict", "A/A", "instr.", "allocations"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for record in records:
-        for number, result in enumerate(record["results"]):
-            table.add_row("" if number else record["id"], *_row(result))
-    console.print(table)
-    console.print("instr. and allocations: before → after, a call", style="dim")
+    headings = ("id", "workload", "size", "ratio (95 %)", "verdict", "A/A", "instr.", "allocations")
+    rows = [(record["id"], *_row(result)) for record in records for result in record["results"]]
+    to = console()
+    to.print(Grid(headings, rows, left=3, styles=VERDICTS))
+    to.print(Told("instr. and allocations: before → after, a call", "dim"))
     for record in records:
         for name, value in record.get("also", {}).items():
-            console.print(f"{record['id']} {name.replace('_', ' ')}: {_plain(value)}")
+            to.print(Told(f"{record['id']} {name.replace('_', ' ')}: {_plain(value)}"))
         if "record" in record:
-            console.print(record["record"], style="dim")
-
-
-def _console() -> Console:
-    """As wide as the terminal; into a file, as wide as a table needs."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=110)
+            to.print(Told(record["record"], "dim"))
 
 
 def _row(result: Mapping[str, Any]) -> tuple[str, ...]:
-    colour = _COLOURS.get(result["verdict"], "dim")
     aa = result.get("aa")
     ends = units.factors(result["ci95"]).rstrip("×")
     return (
-        f"{result['workload']} [dim]{size(result['size']) if result['size'] else ''}[/]",
-        f"[bold]{units.factor(result['ratio'])}[/] ({ends})",
-        f"[{colour}]{result['verdict']}[/]",
+        result["workload"],
+        size(result["size"]) if result["size"] else "",
+        f"{units.factor(result['ratio'])} ({ends})",
+        result["verdict"],
         units.factor(aa["ratio"]) if aa else units.MISSING,
         _instructions(result.get("instructions")),
         change(result.get("allocations")),
@@ -82,28 +66,29 @@ def _plain(value: Any) -> str:
 
 def show_ladder(ladder: Mapping[str, Any], path: Path) -> None:
     """Print what each optimisation brings to training."""
-    console = _console()
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("")
-    for heading in ("alone", "with the others on", "at most"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for step in ladder["steps"]:
-        limit = step["bound"]
-        most = units.factor(limit["bound"]) if limit else units.MISSING
-        table.add_row(
-            f"{step['id']} [dim]{step['title']}[/]",
+    headings = ("id", "title", "alone", "with the others on", "at most")
+    rows = [
+        (
+            step["id"],
+            step["title"],
             _gain(step["alone"]),
             _gain(step["with_the_others"]),
-            most,
+            units.factor(step["bound"]["bound"]) if step["bound"] else units.MISSING,
         )
-    table.add_row("[bold]all together[/]", "", _gain(ladder["together"]), "")
-    console.print(table)
-    console.print(
-        f"{ladder['rounds']} rounds; ratio of training times (95 %), ~ where it lies below the "
-        "noise; at most: Amdahl's law on a recorded profile",
-        style="dim",
+        for step in ladder["steps"]
+    ]
+    to = console()
+    to.print(
+        Grid(headings, [*rows, ("all", "together", "", _gain(ladder["together"]), "")], left=2)
     )
-    console.print(f"{path}, and the picture beside it (.svg)", style="dim")
+    to.print(
+        Told(
+            f"{ladder['rounds']} rounds; ratio of training times (95 %), ~ where it lies below the "
+            "noise; at most: Amdahl's law on a recorded profile",
+            "dim",
+        )
+    )
+    to.print(Told(f"{path}, and the picture beside it (.svg)", "dim"))
 
 
 def show_race(found: Mapping[str, Any]) -> None:
@@ -115,19 +100,13 @@ def show_race(found: Mapping[str, Any]) -> None:
 
 def show_table(of: Report, explained: str, record: str | None) -> None:
     """Print a table of a report, how to read it, and where it was written."""
-    console = _console()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for number, heading in enumerate(of.columns):
-        table.add_column(heading, justify="left" if number < of.left else "right", no_wrap=True)
-    for row in of.rows:
-        table.add_row(*(cell for cell in row if isinstance(cell, str)))
-    console.print(table)
-    console.print(explained, style="dim")
+    to = console()
+    to.print(Grid(of.columns, of.rows, of.left))
+    to.print(Told(explained, "dim"))
     if record:
-        console.print(f"{record}; page and picture beside it", style="dim")
+        to.print(Told(f"{record}; page and picture beside it", "dim"))
 
 
 def _gain(found: Mapping[str, Any]) -> str:
     text = f"{units.factor(found['ratio'])} ({units.factors(found['ci95']).rstrip('×')})"
-    colour = _COLOURS.get(found["verdict"])
-    return f"[{colour}]{text}  [/]" if colour else f"[dim]{text} ~[/]"
+    return text if found["verdict"] in ("faster", "slower") else f"{text} ~"

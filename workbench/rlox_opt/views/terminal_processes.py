@@ -6,72 +6,72 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from rich.console import Group, RenderableType
 
 from rlox_opt.sampling.samples import OUTSIDE
 from rlox_opt.views import processes, units, waiting
 from rlox_opt.views.component_tree import tree_lines
-from rlox_opt.views.terminal import bar
+from rlox_opt.views.grid import Grid, Told, console
+from rlox_opt.views.terminal import Rows, bar
 from rlox_opt.views.titles import layer_title
-from rlox_opt.views.wrapping import cut
 
 _MOST_RANKED = 12
 _MOST_GAINS = 6
 _MOST_LINES = 8
-_SOURCE = 44  # characters of a line's
 _BAR = 8  # columns, so that names keep most of a terminal of 80
 
 
 def show(report: Mapping[str, Any], folder: Path) -> None:
     """Print the summary to stdout."""
-    Console(highlight=False).print(summary(report, folder))
+    console().print(summary(report, folder))
 
 
 def summary(report: Mapping[str, Any], folder: Path) -> Group:
     """The report in a screenful or two."""
-    parts: list[RenderableType] = ["", Text(processes.summary(report), "bold")]
-    parts += [Text(line, "yellow") for line in report["incomplete"] + report["warnings"]]
+    parts: list[RenderableType] = ["", Told(processes.summary(report), "bold")]
+    parts += [Told(line, "yellow") for line in report["incomplete"] + report["warnings"]]
     for component in report["components"]:
-        if lines := tree_lines(component):
-            parts += ["", *(Text(line, no_wrap=True, overflow="ignore") for line in lines)]
-    ranked = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        if tree := tree_lines(component):
+            parts += ["", *map(Told, tree)]
+    lines: Rows = [
+        (units.percent(row["share"]), f"{row['place']}:{row['line']}", row["text"])
+        for row in report["lines"][:_MOST_LINES]
+    ]
+    gains: Rows = [
+        (what, f"twice as fast: {twice}", f"without it: {gone}")
+        for what, twice, gone in waiting.worth(report.get("waiting"))[:_MOST_GAINS]
+    ]
+    for title, rows, below in (
+        ("Where time goes, all processes together (share of busy time)", _ranked(report), ""),
+        (
+            "The program's own lines that take most, with the libraries they call",
+            lines,
+            processes.lines_told_by(report) if lines else "",
+        ),
+        ("", [], processes.worth_a_span(report)),
+        ("How much faster the whole would be with one part faster", gains, ""),
+    ):
+        if rows:
+            parts += ["", Told(title, "bold"), Grid.bare(rows)]
+        if below:
+            parts += [Told(below, "dim")] if rows else ["", Told(below)]
+    parts += ["", Told(f"{folder}/report.html, report.md, report.json, trace.json")]
+    return Group(*parts)
+
+
+def _ranked(report: Mapping[str, Any]) -> Rows:
     phased = processes.phased(report)
+    rows: Rows = []
     for row in report["ranking"][:_MOST_RANKED]:
         thread = "" if row["thread"] == "MainThread" else f" [{row['thread']}]"
         phase = f": {row['phase'] or OUTSIDE}" if phased else ""
-        where = f"{row['component']}{thread}{phase}"
-        ranked.add_row(
-            f"{row['rank']}.",
-            bar(row["share"], _BAR),
-            units.percent(row["share"]),
-            units.seconds(row["seconds"]),
-            Text(f"{layer_title(row['layer'])}, {where}", overflow="fold"),
+        rows.append(
+            (
+                f"{row['rank']}.",
+                bar(row["share"], _BAR),
+                units.percent(row["share"]),
+                units.seconds(row["seconds"]),
+                f"{layer_title(row['layer'])}, {row['component']}{thread}{phase}",
+            )
         )
-    if ranked.row_count:
-        parts += ["", "[bold]Where time goes, all processes together (share of busy time)[/]"]
-        parts.append(ranked)
-    if rows := report["lines"][:_MOST_LINES]:
-        own = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-        own.add_column(justify="right")
-        own.add_column(overflow="fold")
-        for row in rows:
-            where = f"{row['place']}:{row['line']}"
-            text = Text(cut(row["text"], _SOURCE))
-            own.add_row(units.percent(row["share"]), Text(where), text)
-        parts += [
-            "",
-            "[bold]Lines of its own that take most, with what they call of libraries[/]",
-            own,
-        ]
-        parts += [Text(told, "dim")] if (told := processes.lines_told_by(report)) else []
-    if told := processes.worth_a_span(report):
-        parts += ["", Text(told)]
-    gains = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for what, twice, gone in waiting.worth(report.get("waiting"))[:_MOST_GAINS]:
-        gains.add_row(Text(what), f"twice as fast: {twice}", f"without it: {gone}")
-    if gains.row_count:
-        parts += ["", "[bold]How much faster the whole would be with one part faster[/]", gains]
-    parts += ["", Text(f"{folder}/report.html, report.md, report.json, trace.json")]
-    return Group(*parts)
+    return rows

@@ -5,25 +5,21 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rlox_opt.harness.sequential import Comparison, tally
 from rlox_opt.project import blind, calibration, parity
 from rlox_opt.project.artefacts import same_parts, same_surroundings
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED, LOOKS
-from rlox_opt.views import units, why, wrapping
+from rlox_opt.views import units, why
+from rlox_opt.views.grid import VERDICTS, Grid, Told, console
 
 if TYPE_CHECKING:
     from rlox_opt.project.side_by_side import ComparedBuilds
 
-_COLOURS = {"slower": "red", "more": "red", "faster": "green", "less": "green"}
 _OF_MEMORY = {"slower": "more", "faster": "less"}
 _COUNTED = {"instructions": "instr.", "allocations": "alloc."}
 _ORDER = ("slower", "faster", "undecided", "same")
@@ -34,16 +30,16 @@ _EACH, _FIRST = 5, 3
 
 def show(found: ComparedBuilds) -> None:
     """Print the verdicts, what could not be measured, and how far the comparison can be trusted."""
-    console = Console(highlight=False)
+    to = console()
     for title, of in (("time", found.times), ("memory and size", found.memory)):
         if of.judgements:
-            console.print(_table(console, title, found, of))
-            console.print()
-    for line in (*not_measured(found), *closing(found), *why.lines(found, console.width)):
-        console.print(Text(line))
+            to.print(_table(title, found, of))
+            to.print()
+    for line in (*not_measured(found), *closing(found), *why.lines(found)):
+        to.print(Told(line))
 
 
-def _table(console: Console, title: str, found: ComparedBuilds, of: Comparison) -> Table:
+def _table(title: str, found: ComparedBuilds, of: Comparison) -> Grid:
     counted = _COUNTED if of is found.times and found.counts else {}
     own = ("threshold",) if of.own.keys() & of.judgements else ()
     rows = [
@@ -59,21 +55,7 @@ def _table(console: Console, title: str, found: ComparedBuilds, of: Comparison) 
         for name, judgement in _sorted(of.judgements)
     ]
     headings = (title, "ratio", "99 %", "verdict", *own, "n", *counted.values())
-    return _of_names(console, headings, rows)
-
-
-def _of_names(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table of benchmarks, whose names get all the room that is left."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column(headings[0], overflow="fold")
-    for heading in headings[1:]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    columns = [*zip(headings, *rows, strict=True)]
-    width = wrapping.room(console, columns[1:])
-    for name, *cells in rows:
-        coloured = (Text(cell, _COLOURS.get(cell, "")) for cell in cells)
-        table.add_row(Text(wrapping.wrapped(name, width)), *coloured)
-    return table
+    return Grid(headings, rows, styles=VERDICTS)
 
 
 def markdown(found: ComparedBuilds) -> Iterator[str]:
@@ -183,8 +165,9 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
         return
     flagged = [name for name, j in found.times.aa().items() if j.verdict in FLAGGED]
     yield (
-        f"Beside it, base against itself: {len(flagged)} of {len(found.times.judgements)} flagged"
-        + (f" ({', '.join(flagged)}); distrust these." if flagged else ".")
+        f"As a check, base was compared with itself: {len(flagged)} of "
+        f"{len(found.times.judgements)} flagged"
+        + (f" ({', '.join(flagged)}); do not trust the verdicts on these." if flagged else ".")
     )
     widest = [
         (math.log(high / low) / 2, name)
@@ -195,8 +178,8 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
     if widest:
         width, name = max(widest)
         yield (
-            'What is "rather" so is undecided; it is known least of '
-            f"{name}, where a change of up to {100 * width:.1f} % may hide."
+            'A verdict that begins with "rather" is undecided. The widest interval is that of '
+            f"{name}, where a change of up to {100 * width:.1f} % may be hidden."
         )
     yield from _blind(found)
     if not found.complete:
@@ -225,16 +208,25 @@ def _unfinished(found: ComparedBuilds) -> Iterator[str]:
         )
     foreseen = found.more()
     if foreseen.settled:
-        yield f"About {foreseen.seconds:.0f} s more would settle {foreseen.settled} more."
+        yield (
+            f"With about {foreseen.seconds:.0f} s more, {foreseen.settled} more would have a "
+            "verdict."
+        )
     if foreseen.noisy:
-        yield f"{foreseen.noisy} scatter too much for a verdict in {LOOKS[-1]} restarts."
+        yield (
+            f"The times of {foreseen.noisy} scatter too much for a verdict within {LOOKS[-1]} "
+            "restarts."
+        )
 
 
 def _blind(found: ComparedBuilds) -> Iterator[str]:
     """What this machine cannot see, by its calibration."""
     newest = found.calibrated
     if newest is None:
-        yield "Not calibrated: `rlox-opt calibrate` says how small a change this machine can see."
+        yield (
+            "This machine is not calibrated: `rlox-opt calibrate` tells how small a change it can "
+            "find."
+        )
         return
     seen = {
         name: of["detectable"] - 1
@@ -245,9 +237,9 @@ def _blind(found: ComparedBuilds) -> Iterator[str]:
         worst = max(seen, key=seen.__getitem__)
         usual = statistics.median(seen.values())
         yield (
-            f"By the calibration of {newest['date'][:10]}, 95 in 100 changes are found that "
-            f"exceed the threshold by {100 * usual:.1f} % in the median benchmark, by "
-            f"{100 * seen[worst]:.1f} % in the worst ({worst})."
+            f"By the calibration of {newest['date'][:10]}, a change is found 95 times in 100 where "
+            f"it exceeds the threshold by {100 * usual:.1f} % (median benchmark) or by "
+            f"{100 * seen[worst]:.1f} % (the worst one, {worst})."
         )
 
 
@@ -284,7 +276,7 @@ def _counted(found: ComparedBuilds, name: str, what: str) -> str:
 
 def show_calibration(found: Mapping[str, Any], path: Path) -> None:
     """Print a calibration."""
-    console = Console(highlight=False)
+    to = console()
     rows = [
         (
             name,
@@ -294,16 +286,22 @@ def show_calibration(found: Mapping[str, Any], path: Path) -> None:
         )
         for name, of in sorted(found["benchmarks"].items(), key=lambda of: of[1]["detectable"])
     ]
-    headings = ("benchmark", "sd of a restart", "false alarms", "told from none")
-    console.print(_of_names(console, headings, rows))
-    console.print(f"\nOf runs drawn from {found['restarts']} restarts of HEAD against itself:")
+    headings = ("benchmark", "sd of a restart", "false alarms", "found 95 times in 100")
+    to.print(Grid(headings, rows))
+    to.print()
+    to.print(Told(f"Of runs drawn from {found['restarts']} restarts of HEAD against itself:"))
     for threshold, of in found["thresholds"].items():
-        console.print(
-            f"at a threshold of {threshold} %, {units.percent(of['cell_alarms'])} of verdicts are "
-            f"false alarms, and {units.percent(of['run_alarms'])} of runs have one."
+        to.print(
+            Told(
+                f"at a threshold of {threshold} %, {units.percent(of['cell_alarms'])} of verdicts "
+                f"are false alarms, and {units.percent(of['run_alarms'])} of runs have one."
+            )
         )
-    console.print("A change is found 95 times in 100 where it exceeds the threshold by as much as")
-    console.print("can be told from none.")
+    text = (
+        "The last column is the smallest change, above the threshold, that `diff` finds 95 times "
+        "in 100."
+    )
+    to.print(Told(text))
     for line in calibration.advice():
-        console.print(f"This machine: {line}", markup=False)
-    console.print(str(path))
+        to.print(Told(f"This machine: {line}"))
+    to.print(Told(str(path)))

@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rlox_opt.sampling.whose import OWN, title
 from rlox_opt.views import units
-from rlox_opt.views.wrapping import cut
 
 if TYPE_CHECKING:
     from rlox_opt.project.explained import Told, Why
     from rlox_opt.project.side_by_side import ComparedBuilds
 
 _OWN = title(f"python:{OWN}")
-_LONGEST = 60  # of a line's source
 _FIRST = 3  # benchmarks that are named
 
 
-def lines(found: ComparedBuilds, width: int) -> Iterator[str]:
-    """For people: each benchmark that was looked into, in lines of at most that width where a word
-    does not take more."""
+def lines(found: ComparedBuilds) -> Iterator[str]:
+    """For people: each benchmark that was looked into."""
     for of in found.why:
         yield ""
-        yield from of_one(of, width)
+        yield from of_one(of)
     if told := unexplained(found):
-        yield from _wrapped(told, width, 0, 0)
+        yield told
 
 
-def of_one(of: Why, width: int) -> Iterator[str]:
+def of_one(of: Why) -> Iterator[str]:
     """The same of one benchmark."""
-    yield from _wrapped(heading(of), width, 0, 2)
+    yield heading(of)
     for kind, rows in sections(of):
-        yield from _wrapped(kind, width, 2, 2)
-        for row in rows:
-            yield from _wrapped(row, width, 4, 12)
-    for note in notes(of):
-        yield from _wrapped(note, width, 2, 2)
-
-
-def _wrapped(text: str, width: int, first: int, others: int) -> list[str]:
-    """Its lines, indented so far."""
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=" " * first,
-        subsequent_indent=" " * others,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        yield f"  {kind}"
+        yield from (f"    {row}" for row in rows)
+    yield from (f"  {note}" for note in notes(of))
 
 
 def markdown(found: ComparedBuilds) -> Iterator[str]:
@@ -104,8 +86,8 @@ def notes(of: Why) -> Iterator[str]:
         yield "No function of Python that the change touches is on the stacks of what changed."
     if of.ratio and any(told.low > 1 for told in (*of.layers, *of.functions, *of.native)):
         yield (
-            "A part of more than 100 % changed by more than the whole did: others changed the "
-            "other way, and took back some of it."
+            "A part of more than 100 % changed by more than the whole did: other parts changed in "
+            "the opposite direction, and took back some of it."
         )
     for reason in of.missing:
         yield f"Not seen: {reason}."
@@ -159,9 +141,8 @@ def _native(told: Told) -> str:
 
 
 def _line(told: Told) -> str:
-    text = cut(told.text, _LONGEST)
     there = f"{told.place}:{told.line}" if told.line else f"{told.place}, a line that is gone"
-    return f"{'+' if told.in_diff else ' '} {there}  {text}".rstrip()
+    return f"{'+' if told.in_diff else ' '} {there}  {told.text}".rstrip()
 
 
 def _sampler(name: str) -> str:

@@ -142,7 +142,7 @@ def test_functions_that_change_and_no_benchmark_reaches_are_named(root: Path) ->
 
 def test_people_are_told_in_two_lines(root: Path) -> None:
     asks = ("diff", "HEAD~1", "HEAD", *SHORT[:-1], "time_class")
-    done = strangers.rlox_opt(root, *asks, first=QUICK, COLUMNS="400")
+    done = strangers.rlox_opt(root, *asks, first=QUICK)
     assert done.returncode == 0, done.stderr
     assert (
         "Blind: no benchmark of the 1 traced reaches seen (thing.py:9), unseen (thing.py:12), "

@@ -182,7 +182,7 @@ def test_what_the_budget_does_not_suffice_for_is_named(measure: Measure) -> None
     assert gate.decision(found)[0] == 2
     said = "\n".join(verdicts.closing(found))
     assert f"The budget did not suffice for 2: {', '.join(found.unmeasured())}." in said
-    assert "s more would settle 3 more." in said
+    assert "s more, 3 more would have a verdict." in said
     several = replace(found, times=Comparison([f"time_{n}" for n in range(30)]))
     said = "\n".join(verdicts.closing(several))
     assert "did not suffice for 30: time_0, time_1, time_2 and 27 more." in said

@@ -109,3 +109,11 @@ def test_a_hook_fails_on_all_but_what_cannot_be_told_of_which_it_warns(
 def test_a_hook_warns_where_its_base_is_not_there() -> None:
     assert rlox_opt("gate", "nowhere/main").returncode == CANNOT_TELL
     assert rlox_opt("gate", "nowhere/main", "--hook").returncode == GOOD
+
+
+@pytest.mark.parametrize("verb", ["diff a b", "record", "calibrate", "regressions", "lint-suite"])
+def test_a_pattern_that_is_given_twice_is_refused(verb: str) -> None:
+    done = rlox_opt(*verb.split(), "--bench", "one", "--bench", "two")
+    assert done.returncode == 2
+    expected = "--bench: is given twice; give one REGEX, which may join several by |\n"
+    assert done.stderr.endswith(expected)

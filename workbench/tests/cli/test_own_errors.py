@@ -52,7 +52,7 @@ def test_an_error_of_our_own_is_a_line_and_a_file_with_the_traceback(
     fault: str, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = planted(FAULTS[fault].replace("return run(_)", "run(_)"), monkeypatch)
-    assert f"rlox-opt list: an error of our own, {fault}" in said
+    assert f"rlox-opt list: an error of rlox-opt itself, {fault}" in said
     (kept,) = temporary.iterdir()
     assert f"the traceback is in {kept}; report it" in said
     text = kept.read_text()
@@ -68,7 +68,10 @@ def test_where_no_file_can_be_written_the_line_alone_is_told() -> None:
     body = PLANTED.format(body="raise ValueError('of my own')")
     done = started("list", first=nothing + body)
     assert done.returncode == 3
-    assert done.stderr == "rlox-opt list: an error of our own, ValueError: of my own; report it\n"
+    assert (
+        done.stderr
+        == "rlox-opt list: an error of rlox-opt itself, ValueError: of my own; report it\n"
+    )
 
 
 @pytest.mark.parametrize(

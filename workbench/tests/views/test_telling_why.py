@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rlox_opt.project.explained import Told, Why
+from rlox_opt.system.output import folded
 from rlox_opt.views import why
 
 INIT = Told("own Python", 0.94, 0.81, 1.08, "networkx/classes/graph.py", "Graph.__init__", 290,
@@ -30,7 +31,7 @@ def compared(*of: Why, unexplained: tuple[str, ...] = ()) -> Any:
 
 def test_it_is_told_within_the_width_of_a_terminal_with_what_the_change_touches_first() -> None:
     of = found(touched=[INIT, ADJ], functions=[GET, ADJ], lines=[LINE])
-    told = list(why.lines(compared(of), 80))
+    told = [part for line in why.lines(compared(of)) for part in folded(line, 80)]
     assert max(map(len, told)) <= 80
     text = " ".join(" ".join(told).split())
     assert text.startswith("Why classes.time_create takes 1.63 times as long")
@@ -46,14 +47,14 @@ def test_it_is_told_within_the_width_of_a_terminal_with_what_the_change_touches_
 
 
 def test_what_the_samples_do_not_bear_is_not_named_but_as_the_likeliest() -> None:
-    told = " ".join(why.lines(compared(found(layers=[LIKELY])), 1000))
+    told = " ".join(why.lines(compared(found(layers=[LIKELY]))))
     assert "whose code grew" not in told
     assert "Not told: whose code" in told
     assert "the likeliest is NumPy (40 % (−30–110))" in told
 
 
 def test_functions_that_the_change_does_not_touch_are_said_to_be_so() -> None:
-    told = " ".join(why.lines(compared(found(functions=[GET])), 1000))
+    told = " ".join(why.lines(compared(found(functions=[GET]))))
     assert "No function of Python that the change touches is on the stacks" in told
 
 
@@ -65,7 +66,7 @@ def test_a_part_that_is_surely_more_than_the_whole_is_explained() -> None:
 
 def test_what_could_not_be_seen_and_what_no_time_was_left_for_is_told() -> None:
     of = found(missing=["the kernel's part: perf is away"])
-    told = " ".join(why.lines(compared(of, unexplained=tuple("abcd")), 1000))
+    told = " ".join(why.lines(compared(of, unexplained=tuple("abcd"))))
     assert "Not seen: the kernel's part: perf is away." in told
     assert "No time was left to look why a, b, c and 1 more changed" in told
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rlox_opt.plan.features import Build
 from rlox_opt.plan.testing import agreement, every_build, planted
@@ -20,9 +15,9 @@ from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.system.commands import CannotTell
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
+from rlox_opt.system.output import say
 from rlox_opt.system.progress import Lines
 
-_WIDTH = 120  # of a table that goes into a file
 _SCHEMA = 1
 
 
@@ -43,15 +38,13 @@ class Answer:
         if as_json:
             print(json.dumps({"schema": _SCHEMA, **self.facts}, indent=1))
         else:
-            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-            for name in self.columns:
-                table.add_column(name, justify="right" if name == "seconds" else "left")
-            for row in self.rows:
-                table.add_row(*map(Text, row))
-            console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
-            console.print(table, "", Text(self.verdict), sep="\n")
+            from rlox_opt.views.grid import Grid, console
+
+            figures = self.columns[-1:] == ("seconds",)
+            console().print(Grid(self.columns, self.rows, len(self.columns) - figures))
+            say(f"\n{self.verdict}")
         for text in self.behind:
-            print(f"\n{text}", file=sys.stderr)
+            say(f"\n{text}", stderr=True)
 
 
 def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answer:

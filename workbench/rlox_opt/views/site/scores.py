@@ -245,8 +245,9 @@ def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | 
             (
                 Table(counts, scored, f"{caption}: counts"),
                 "A commit that a benchmark reaches is found by any of its comparisons, which are "
-                "counted after it. What is found has the least rate that agrees with it, flags "
-                f"have the largest (95 %). Measured on {when}.",
+                "counted after it. Beside a count of what was found stands the lowest rate "
+                "that may lie behind it, beside a count of flags the highest (95 % confidence). "
+                f"Measured on {when}.",
             ),
             (Table(columns, each, f"{caption}: each"), note),
             (_searches(every), ""),

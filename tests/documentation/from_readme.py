@@ -34,6 +34,9 @@ _WIDTH = 100
 _VERDICTS = re.compile(r"^(?:\d+ [a-z]+, )+in \d+ s\.$", re.M)
 _REMARK = re.compile(r"\s{3,}#.*$")
 _LONGEST = 60  # lines of one command's output that the transcript has
+_PASSING = re.compile(r"Looking in |Stored in directory|Created wheel|━")  # of pip: of this hour
+# Where programs of a home look for the rest of themselves.
+_PROGRAMS = {"CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv"}
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,7 @@ STRANGERS = {
     "networkx-slower": Stranger(
         "networkx",
         "https://github.com/networkx/networkx.git",
-        at="f50fc70b8c",
-        instead={DIFF: "HEAD~1 HEAD --bench ^benchmark_classes --suite main"},
+        instead={DIFF: "f50fc70b8c~1 f50fc70b8c --suite main --bench GraphBenchmark"},
         found="slower",
         known="networkx#5614: making a graph became slower; the suite is younger than the commit, "
         "and without `--suite` the message of `diff` names it",
@@ -163,19 +165,19 @@ def fitted(lines: Sequence[str], stranger: Stranger) -> Iterator[str]:
 
 def environment(folder: Path) -> dict[str, str]:
     """An empty home and the environment that the reader made; of this machine's, where packages
-    come from, and the toolchain of Rust."""
+    come from, and its programs: Pythons, git, the toolchain of Rust."""
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name.startswith(("PIP_", "UV_", "CARGO_", "RUSTUP_", "SSL_")) or name.endswith("_proxy")
+        if name.startswith(("PIP_", "UV_", *_PROGRAMS, "SSL_")) or name.endswith("_proxy")
     }
-    home = Path.home()
-    rust = {"CARGO_HOME": str(home / ".cargo"), "RUSTUP_HOME": str(home / ".rustup")}
-    cargo = Path(kept.get("CARGO_HOME", rust["CARGO_HOME"])) / "bin"
-    path = [folder / "environment" / "bin", cargo, "/usr/local/bin", "/usr/bin", "/bin"]
-    return rust | kept | {
-        "HOME": str(folder / "home"), "PATH": os.pathsep.join(map(str, path)), "LANG": "C.UTF-8",
-        "COLUMNS": str(_WIDTH), "UV_CACHE_DIR": str(folder / "home" / "uv"),
+    programs = {name: str(Path.home() / path) for name, path in _PROGRAMS.items()}
+    own = Path(sys.executable).parent
+    there = [of for of in os.environ["PATH"].split(os.pathsep) if Path(of) != own]
+    return programs | kept | {
+        "HOME": str(folder / "home"), "UV_CACHE_DIR": str(folder / "home" / "uv"),
+        "PATH": os.pathsep.join([str(folder / "environment" / "bin"), *there]),
+        "LANG": "C.UTF-8", "COLUMNS": str(_WIDTH),
     }  # fmt: skip
 
 
@@ -253,7 +255,7 @@ def transcript(visits: Sequence[Visit], when: str) -> str:
 
 
 def _shortened(printed: str) -> str:
-    lines = [line.rstrip() for line in printed.strip().splitlines()]
+    lines = [of.rstrip() for of in printed.strip().splitlines() if not _PASSING.search(of)]
     if len(lines) > _LONGEST:
         lines[_LONGEST // 2 : -_LONGEST // 2] = ["…"]
     return "\n".join(lines)

@@ -69,7 +69,7 @@ STRANGERS = {
     "networkx-slower": Stranger(
         "networkx",
         "https://github.com/networkx/networkx.git",
-        instead={DIFF: "f50fc70b8c~1 f50fc70b8c --suite main --bench GraphBenchmark"},
+        instead={DIFF: "f50fc70b8c~1 f50fc70b8c --suite main --bench time_graph_create"},
         found="slower",
         known="networkx#5614: making a graph became slower; the suite is younger than the commit, "
         "and without `--suite` the message of `diff` names it",

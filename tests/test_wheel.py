@@ -142,19 +142,36 @@ def unpacked(sdists: dict[str, Path]) -> dict[str, Path]:
     return folders
 
 
+def packed(source: Path, folder: Path, **more: str) -> Path:
+    """The wheel that pip would build from an sdist's folder."""
+    uv_build = (BIN / "uv", "build", "--offline", "--wheel", "--no-build-isolation")
+    run(*uv_build, "--out-dir", folder, source, "--python", sys.executable, **more)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
 @pytest.fixture(scope="module")
-def wheels(unpacked: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Of both distributions, built from their sdists alone: the workbench's as pip does, the
-    library's by maturin, as a release does, which refuses a wheel that is not manylinux."""
-    opt, rl = (tmp_path_factory.mktemp("wheel") for _ in range(2))
-    uv("build", "--offline", "--wheel", "--no-build-isolation", "--out-dir", opt,
-       unpacked["rlox-opt"], "--python", sys.executable)  # fmt: skip
+def workbench(unpacked: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workbench's wheel, built from its sdist."""
+    return packed(unpacked["rlox-opt"], tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def library(unpacked: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library's wheel, built from its sdist by maturin, as a release does, which refuses a
+    wheel that is not manylinux. Compiles the extension as it ships."""
+    folder = tmp_path_factory.mktemp("wheel")
     run(BIN / "maturin", "build", "--release", "--locked", "--offline", "--auditwheel", "check",
-        "--interpreter", sys.executable, "--out", rl,
+        "--interpreter", sys.executable, "--out", folder,
         cwd=unpacked["rlox-rl"], CARGO_TARGET_DIR=str(ROOT / "target"))  # fmt: skip
-    found = {}
-    for name, folder in (("rlox-opt", opt), ("rlox-rl", rl)):
-        (found[name],) = folder.glob("*.whl")
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture
+def wheel(name: str, request: pytest.FixtureRequest) -> Path:
+    """That of the distribution `name`, so that what tests the workbench alone compiles nothing."""
+    found: Path = request.getfixturevalue({"rlox-rl": "library", "rlox-opt": "workbench"}[name])
     return found
 
 
@@ -172,10 +189,10 @@ def tracked(root: Path, folder: str) -> set[str]:
     [("rlox-rl", "rlox", ["rlox/_core."]), ("rlox-opt", "rlox_opt", [])],
 )
 def test_it_holds_every_file_of_its_package_and_nothing_else(
-    wheels: dict[str, Path], name: str, package: str, more: list[str]
+    wheel: Path, name: str, package: str, more: list[str]
 ) -> None:
     project = tomllib.loads((SOURCES[name] / "pyproject.toml").read_text())["project"]
-    with zipfile.ZipFile(wheels[name]) as held:
+    with zipfile.ZipFile(wheel) as held:
         names = [name for name in held.namelist() if ".dist-info/" not in name]
         (metadata,) = [name for name in held.namelist() if name.endswith(".dist-info/METADATA")]
         about = importlib.metadata.PathDistribution(
@@ -195,12 +212,10 @@ def test_it_holds_every_file_of_its_package_and_nothing_else(
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
 @pytest.mark.parametrize("name", SOURCES)
-def test_both_say_by_which_licence(
-    sdists: dict[str, Path], wheels: dict[str, Path], name: str
-) -> None:
+def test_both_say_by_which_licence(sdists: dict[str, Path], wheel: Path, name: str) -> None:
     licence = (ROOT / "LICENSE").read_bytes()
-    with zipfile.ZipFile(wheels[name]) as held:
-        (path,) = [path for path in held.namelist() if path.endswith("LICENSE")]
+    with zipfile.ZipFile(wheel) as held:
+        (path,) = [path for path in held.namelist() if path.endswith(".dist-info/licenses/LICENSE")]
         assert held.read(path) == licence
     with tarfile.open(sdists[name]) as held_too:
         (of,) = [
@@ -216,24 +231,21 @@ def test_both_say_by_which_licence(
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
 def test_pip_builds_the_librarys_sdist(
-    unpacked: dict[str, Path], wheels: dict[str, Path], tmp_path: Path
+    unpacked: dict[str, Path], library: Path, tmp_path: Path
 ) -> None:
-    """By its back-end, where there is no wheel for a machine. `wheels` has compiled it."""
-    run(BIN / "uv", "build", "--offline", "--wheel", "--no-build-isolation", "--out-dir", tmp_path,
-        unpacked["rlox-rl"], "--python", sys.executable,
-        CARGO_TARGET_DIR=str(ROOT / "target"))  # fmt: skip
-    (built,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(built) as one, zipfile.ZipFile(wheels["rlox-rl"]) as other:
+    """By its back-end, where there is no wheel for a machine. What it needs compiled is there."""
+    built = packed(unpacked["rlox-rl"], tmp_path, CARGO_TARGET_DIR=str(ROOT / "target"))
+    with zipfile.ZipFile(built) as one, zipfile.ZipFile(library) as other:
         assert {*one.namelist()} == {*other.namelist()}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
-def test_the_extension_needs_no_newer_glibc_than_its_wheel_says(wheels: dict[str, Path]) -> None:
+def test_the_extension_needs_no_newer_glibc_than_its_wheel_says(library: Path) -> None:
     """And nothing besides glibc: pip then takes the wheel only where it can be loaded."""
-    tag = re.search(r"manylinux_2_(\d+)_x86_64", wheels["rlox-rl"].name)
-    assert tag, wheels["rlox-rl"].name
-    with zipfile.ZipFile(wheels["rlox-rl"]) as held:
+    tag = re.search(r"manylinux_2_(\d+)_x86_64", library.name)
+    assert tag, library.name
+    with zipfile.ZipFile(library) as held:
         (path,) = [name for name in held.namelist() if name.endswith(".so")]
         elf = ELFFile(io.BytesIO(held.read(path)))
     needed: dict[str, list[str]] = {}
@@ -255,9 +267,9 @@ def test_the_extension_needs_no_newer_glibc_than_its_wheel_says(wheels: dict[str
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
 def test_the_library_without_extras_steps_stores_and_computes(
-    wheels: dict[str, Path], tmp_path: Path
+    library: Path, tmp_path: Path
 ) -> None:
-    made = Environment.made(tmp_path, wheels["rlox-rl"])
+    made = Environment.made(tmp_path, library)
     told = json.loads(made("python", "-c", WITHOUT_TORCH))
     assert told == {
         "buffers": [100, 100], "sampled": 8, "advantages": [3.0, 2.0, 1.0], "finite": True,
@@ -268,8 +280,8 @@ def test_the_library_without_extras_steps_stores_and_computes(
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
-def test_the_library_with_its_extra_trains(wheels: dict[str, Path], tmp_path: Path) -> None:
-    made = Environment.made(tmp_path, f"{wheels['rlox-rl']}[train]")
+def test_the_library_with_its_extra_trains(library: Path, tmp_path: Path) -> None:
+    made = Environment.made(tmp_path, f"{library}[train]")
     told = json.loads(made("python", "-c", TRAINS))
     assert Path(told["at"]).is_relative_to(tmp_path)
     assert (told["steps"], told["learned"]) == (64, told["of"])
@@ -280,9 +292,9 @@ def test_the_library_with_its_extra_trains(wheels: dict[str, Path], tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
 def test_the_workbench_alone_gives_a_verdict_on_a_project_of_strangers(
-    wheels: dict[str, Path], tmp_path: Path
+    workbench: Path, tmp_path: Path
 ) -> None:
-    made = Environment.made(tmp_path, wheels["rlox-opt"])
+    made = Environment.made(tmp_path, workbench)
     assert {"scalene", "torch", "rlox-rl", "gymnasium"}.isdisjoint(made.holds())
     version = importlib.metadata.version("rlox-opt")
     assert made("rlox-opt", "--version") == f"rlox-opt {version}\n"
@@ -299,10 +311,8 @@ def test_the_workbench_alone_gives_a_verdict_on_a_project_of_strangers(
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
-def test_the_workbench_with_its_extra_has_totals_per_line(
-    wheels: dict[str, Path], tmp_path: Path
-) -> None:
-    made = Environment.made(tmp_path, f"{wheels['rlox-opt']}[profile]")
+def test_the_workbench_with_its_extra_has_totals_per_line(workbench: Path, tmp_path: Path) -> None:
+    made = Environment.made(tmp_path, f"{workbench}[profile]")
     (tmp_path / "program.py").write_text("total = 0\nfor n in range(40_000_000):\n    total += n\n")
     made("rlox-opt", "profile", "program.py", "--json", "--out", "report")
     report = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
@@ -312,9 +322,9 @@ def test_the_workbench_with_its_extra_has_totals_per_line(
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
 def test_the_workbench_says_in_a_line_what_it_lacks_where_there_is_no_project(
-    wheels: dict[str, Path], tmp_path: Path
+    workbench: Path, tmp_path: Path
 ) -> None:
-    made = Environment.made(tmp_path, wheels["rlox-opt"])
+    made = Environment.made(tmp_path, workbench)
     (tmp_path / "empty").mkdir()
     for words in (("list",), ("diff", "HEAD"), ("cmp", "p5"), ("regressions",)):
         done = subprocess.run(
@@ -328,14 +338,14 @@ def test_the_workbench_says_in_a_line_what_it_lacks_where_there_is_no_project(
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
 def test_the_workbenchs_own_tests_pass_where_only_the_workbench_is_installed(
-    wheels: dict[str, Path], tmp_path: Path
+    workbench: Path, tmp_path: Path
 ) -> None:
     """In a new environment: the wheel, what it declares, and what runs its tests. No compiler is on
     PATH. The tests are some of its folders, which take a minute; all take five."""
     python = tmp_path / "environment" / "bin" / "python"
     uv("venv", "--python", sys.executable, tmp_path / "environment")
     tools = ("pytest>=8.4", "pytest-timeout>=2.4", "pytest-xdist>=3.8", "hypothesis>=6.150")
-    uv("pip", "install", "--python", python, wheels["rlox-opt"], *tools)
+    uv("pip", "install", "--python", python, workbench, *tools)
     shutil.copytree(SOURCES["rlox-opt"] / "tests", tmp_path / "tests")
     shutil.copy(SOURCES["rlox-opt"] / "pyproject.toml", tmp_path)
     programs = tmp_path / "bin"

@@ -66,14 +66,6 @@ STRANGERS = {
             "for _ in range(20):\n    networkx.diameter(graph)\n"
         },
     ),
-    "networkx-slower": Stranger(
-        "networkx",
-        "https://github.com/networkx/networkx.git",
-        instead={DIFF: "f50fc70b8c~1 f50fc70b8c --suite main --bench time_graph_create"},
-        found="slower",
-        known="networkx#5614: making a graph became slower; the suite is younger than the commit, "
-        "and without `--suite` the message of `diff` names it",
-    ),
     "multidict": Stranger(
         "multidict",
         "https://github.com/aio-libs/multidict.git",

@@ -97,7 +97,7 @@ class Environment:
         which are at hand."""
         locked = (ROOT / "requirements.lock").read_text(encoding="utf-8")
         constraints = folder / "constraints.txt"
-        constraints.write_text("\n".join(re.findall(r"^[\w.-]+==[^\s;]+", locked, re.M)))
+        constraints.write_text("\n".join(re.findall(r"^[\w.-]+==[^\\\n]+", locked, re.M)))
         uv("venv", "--quiet", "--python", sys.executable, folder / "environment")
         python = folder / "environment" / "bin" / "python"
         uv("pip", "install", "--quiet", "--python", python, "--constraint", constraints, *what)

@@ -304,19 +304,22 @@ def test_the_workbench_alone_gives_a_verdict_on_a_project_of_strangers(
     slower = commits[strangers.SLOWER]
     found = made("rlox-opt", "diff", f"{slower}~1", slower, "--bench", "time_work", "--budget",
                  "20", "--no-counts", "--json", cwd=root)  # fmt: skip
-    verdicts = {of["name"]: of["verdict"] for of in json.loads(found)["results"]}
+    verdicts = {of["benchmark"]: of["verdict"] for of in json.loads(found)["results"]}
     assert verdicts
     assert {*verdicts.values()} == {"slower"}, verdicts
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
-def test_the_workbench_with_its_extra_has_totals_per_line(workbench: Path, tmp_path: Path) -> None:
+def test_the_workbench_with_its_extra_has_scalene_and_profiles_a_program(
+    workbench: Path, tmp_path: Path
+) -> None:
     made = Environment.made(tmp_path, f"{workbench}[profile]")
     (tmp_path / "program.py").write_text("total = 0\nfor n in range(40_000_000):\n    total += n\n")
     made("rlox-opt", "profile", "program.py", "--json", "--out", "report")
     report = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "scalene" in report
+    assert "program.py" in report
+    assert "scalene" in made.holds()
 
 
 @pytest.mark.slow

@@ -1,0 +1,292 @@
+"""`python tests/documentation/from_readme.py`: does what README.md tells a stranger to do with a
+project of his own, on public projects, and writes down what came of it.
+
+Each project gets a new folder, an empty home and an empty environment of Python. There the lines of
+the README's section "Your own project" are run one after the other, as they stand there; what is
+replaced is the name of the project, and what a stranger must choose for it: commits and benchmarks.
+The transcript goes to tests/documentation/record/MACHINE/; folders of this machine are named in it
+by what they are. A clone is made from the one of that name in --clones, or else fetched.
+
+Exit codes: 0 a verdict on every project within ten minutes each, 1 not so, 2 asked wrongly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rlox_opt.system.machine import commit, machine, slug
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS = Path(__file__).with_name("record")
+SECTION = "Your own project"
+LIMIT_S = 600.0
+_WIDTH = 100
+_VERDICTS = re.compile(r"^(?:\d+ [a-z]+, )+in \d+ s\.$", re.M)
+_REMARK = re.compile(r"\s{3,}#.*$")
+_LONGEST = 60  # lines of one command's output that the transcript has
+_PASSING = re.compile(r"Looking in |Stored in directory|Created wheel|━")  # of pip: of this hour
+# Where programs of a home look for the rest of themselves.
+_PROGRAMS = {"CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv"}
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A project that is not ours. `at` is the commit that is checked out, "" for the newest.
+    `instead` says what stands in place of words of the README. `found` is the verdict that is known
+    of its commits, and `known` who says so; "" where nothing is known. `files` are what the
+    stranger has written: script.py, which the README profiles. Where there is none, that line is
+    left out."""
+
+    name: str
+    url: str
+    at: str = ""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    found: str = ""
+    known: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+DIFF = "HEAD~1 HEAD --bench ^distance_measures"
+STRANGERS = {
+    "networkx": Stranger(
+        "networkx",
+        "https://github.com/networkx/networkx.git",
+        files={
+            "script.py": "import networkx\n\ngraph = networkx.path_graph(400)\n"
+            "for _ in range(20):\n    networkx.diameter(graph)\n"
+        },
+    ),
+    "multidict": Stranger(
+        "multidict",
+        "https://github.com/aio-libs/multidict.git",
+        at="9d3c53f28c",
+        instead={DIFF: "HEAD~1 HEAD --bench test_multidict_add"},
+        found="slower",
+        known="multidict#1128: its changelog accepts that `add` takes 25 to 50 % longer",
+    ),
+    "chrono": Stranger(
+        "chrono",
+        "https://github.com/chronotope/chrono.git",
+        at="2703ca2d20",
+        instead={DIFF: "HEAD HEAD~4 --bench bench_date_from_ymd"},
+        found="slower",
+        known="chrono#1438: four commits made it faster, so that their undoing is slower",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command that was run, in which folder, what it printed, its status, and the seconds."""
+
+    command: str
+    folder: str
+    printed: str
+    status: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What came of a project: the lines that were run, and the folders' names."""
+
+    name: str
+    stranger: Stranger
+    lines: tuple[Line, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Of all lines, installing and building included."""
+        return sum(line.seconds for line in self.lines)
+
+    @property
+    def verdicts(self) -> str:
+        """The last line that counts verdicts; "" where none was reached."""
+        told = [of for line in self.lines for of in _VERDICTS.findall(line.printed)]
+        return told[-1] if told else ""
+
+    @property
+    def lacks(self) -> str:
+        """What keeps it from being what the README promises; "" where nothing does."""
+        failed = [line for line in self.lines if line.status]
+        if failed:
+            return f"`{failed[0].command}` ended with {failed[0].status}"
+        if not self.verdicts:
+            return "no verdict was reached"
+        if self.seconds > LIMIT_S:
+            return f"it took {self.seconds:.0f} s, not {LIMIT_S:.0f}"
+        if self.stranger.found not in self.verdicts:
+            return f"nothing was found {self.stranger.found}, which is known to be"
+        return ""
+
+
+def told(readme: str) -> list[str]:
+    """The commands of the README's section, without the remarks beside them. Raises ValueError
+    where there are none."""
+    _, found, rest = readme.partition(f"\n## {SECTION}\n")
+    section = rest.partition("\n## ")[0]
+    lines = [line.strip() for line in section.splitlines() if line.startswith("    ")]
+    if not found or not lines:
+        raise ValueError(f"README.md: has no commands under {SECTION!r}")
+    return [_REMARK.sub("", line) for line in lines]
+
+
+def fitted(lines: Sequence[str], stranger: Stranger) -> Iterator[str]:
+    """The lines for another project than the README's. Raises ValueError where a word that is to be
+    replaced does not stand in them."""
+    for words in stranger.instead:
+        if not any(words in line for line in lines):
+            raise ValueError(f"README.md: no longer has {words!r} under {SECTION!r}")
+    for line in lines:
+        if "script.py" in line and "script.py" not in stranger.files:
+            continue
+        for words, others in {"../networkx": f"../{stranger.name}", **stranger.instead}.items():
+            line = line.replace(words, others)
+        yield line
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """An empty home and the environment that the reader made; of this machine's, where packages
+    come from, and its programs: Pythons, git, the toolchain of Rust."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(("PIP_", "UV_", *_PROGRAMS, "SSL_")) or name.endswith("_proxy")
+    }
+    programs = {name: str(Path.home() / path) for name, path in _PROGRAMS.items()}
+    own = Path(sys.executable).parent
+    there = [of for of in os.environ["PATH"].split(os.pathsep) if Path(of) != own]
+    return programs | kept | {
+        "HOME": str(folder / "home"), "UV_CACHE_DIR": str(folder / "home" / "uv"),
+        "PATH": os.pathsep.join([str(folder / "environment" / "bin"), *there]),
+        "LANG": "C.UTF-8", "COLUMNS": str(_WIDTH),
+    }  # fmt: skip
+
+
+def visit(name: str, source: str, folder: Path, readme: str) -> Visit:
+    """Follow the README on a project, whose clone is made from `source`, in a new folder. It ends
+    with the first command that fails."""
+    stranger, lines = STRANGERS[name], []
+    (folder / "home").mkdir(parents=True)
+    _git("clone", "--quiet", str(ROOT), str(folder / "rlox"))
+    _git("clone", "--quiet", source, str(folder / stranger.name))
+    if stranger.at:
+        _git("-C", str(folder / stranger.name), "checkout", "--quiet", "--detach", stranger.at)
+    for path, text in stranger.files.items():
+        (folder / stranger.name / path).write_text(text, encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
+    here = folder / "rlox"
+    for command in fitted(told(readme), stranger):
+        if command.startswith("cd "):
+            here = (here / command.removeprefix("cd ")).resolve(strict=True)
+            continue
+        lines.append(run(command, here, folder))
+        if lines[-1].status:
+            break
+    return Visit(name, stranger, tuple(lines))
+
+
+def run(command: str, here: Path, folder: Path) -> Line:
+    """A line of a shell. Twice the time that all may take ends it."""
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=here, env=environment(folder), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=2 * LIMIT_S,
+        )  # fmt: skip
+        status, printed = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as stopped:
+        status, printed = 124, stopped.stdout or b""
+    seconds = round(time.monotonic() - start, 1)
+    return Line(command, here.name, nameless(printed.decode(), folder), status, seconds)
+
+
+def nameless(printed: str, folder: Path) -> str:
+    """Without folders of this machine, nor who serves it packages."""
+    printed = printed.replace(str(folder), "/home/you").replace(str(Path.home()), "/home/you")
+    return re.sub(r"\bhttps?://(?!github\.com)[^/\s]+", "https://the-index", printed)
+
+
+def transcript(visits: Sequence[Visit], when: str) -> str:
+    """All of it, in Markdown."""
+    head, dirty = commit(ROOT)
+    here = machine()
+    parts = [
+        "# From the README to a verdict",
+        f"{when}, commit {(head or 'unknown')[:10]}{' and changes' if dirty else ''}, "
+        f"{here['cpu']}, {here['cores']} cores. `python tests/documentation/from_readme.py` ran "
+        f"the lines of README.md's {SECTION!r}, each project in an empty environment, with nothing "
+        "fetched before.",
+        "| project | seconds | verdicts | known | lacks |\n|---|---|---|---|---|\n"
+        + "\n".join(
+            f"| {of.name} | {of.seconds:.0f} | {of.verdicts or 'none'} | {of.stranger.known} "
+            f"| {of.lacks or 'nothing'} |"
+            for of in visits
+        ),
+    ]
+    for of in visits:
+        at = of.stranger.at or "its newest commit"
+        parts.append(f"## {of.name}\n{of.stranger.url}, at {at}.")
+        parts += [f"`{path}`:\n\n```python\n{text}```" for path, text in of.stranger.files.items()]
+        parts += [
+            f"```console\n{line.folder}$ {line.command}\n{_shortened(line.printed)}\n```\n"
+            f"Status {line.status}, {line.seconds:.0f} s."
+            for line in of.lines
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _shortened(printed: str) -> str:
+    lines = [of.rstrip() for of in printed.strip().splitlines() if not _PASSING.search(of)]
+    if len(lines) > _LONGEST:
+        lines[_LONGEST // 2 : -_LONGEST // 2] = ["…"]
+    return "\n".join(lines)
+
+
+def _git(*words: str) -> None:
+    subprocess.run(["git", "-c", "advice.detachedHead=false", *words], check=True)
+
+
+def source(name: str, clones: Path | None) -> str:
+    """Where the project is cloned from."""
+    there = clones / STRANGERS[name].name if clones else None
+    return str(there.resolve()) if there and there.is_dir() else STRANGERS[name].url
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Visit the projects and keep the transcript; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=STRANGERS, default=[*STRANGERS])
+    parser.add_argument("--clones", type=Path, metavar="FOLDER", help="clones, by project")
+    asked = parser.parse_args(argv)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    visits = []
+    for name in asked.only:
+        with tempfile.TemporaryDirectory() as folder:
+            of = visit(name, source(name, asked.clones), Path(folder) / "you", readme)
+        visits.append(of)
+        lacks = f"; lacks: {of.lacks}" if of.lacks else ""
+        print(f"{name}: {of.verdicts or 'no verdict'} After {of.seconds:.0f} s{lacks}", flush=True)
+    when = datetime.now(UTC)
+    text = transcript(visits, f"{when:%Y-%m-%d %H:%M} UTC")
+    path = RECORDS / slug(machine()) / f"{when:%Y-%m-%dT%H%M%SZ}_from-readme.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print(f"written: {path.relative_to(ROOT)}")
+    return int(any(of.lacks for of in visits))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""The hooks for pre-commit: ours find what they are for, and those for others run in a repository
+that is not ours. Nothing is fetched."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import small_projects
+import strangers
+import yaml
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+CONFIG, MANIFEST = ROOT / ".pre-commit-config.yaml", ROOT / ".pre-commit-hooks.yaml"
+OURS = {
+    hook["id"]: hook
+    for repo in yaml.safe_load(CONFIG.read_text())["repos"]
+    for hook in repo["hooks"]
+}
+BAD = {
+    "ruff-format": ("a.py", "x = {  'a':1 }\n"),
+    "ruff-check": ("a.py", "import os\n"),
+    "rustfmt": ("a.rs", "fn main( ) { }\n"),
+    "workflows": (".github/workflows/a.yml", "on: push\njobs:\n  a:\n    runs-on: []\n"),
+}
+GOOD = {
+    "ruff-format": 'x = {"a": 1}\n',
+    "ruff-check": "import os\n\nprint(os.sep)\n",
+    "rustfmt": "fn main() {}\n",
+    "workflows": "on: push\njobs:\n  a:\n    runs-on: x\n    steps: [{run: make}]\n",
+}
+
+
+def pre_commit(repository: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """In a repository, with a store of its own; the workbench is on PATH, where pip puts it."""
+    env = strangers.environment(
+        PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        PRE_COMMIT_HOME=str(repository.parent / "store"), PIP_NO_INDEX="1",
+    )  # fmt: skip
+    command = [str(BIN / "pre-commit"), *map(str, words)]
+    return subprocess.run(command, cwd=repository, env=env, capture_output=True, text=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A new one with our configuration, and our environment where the configuration has it."""
+    root = tmp_path / "repository"
+    shutil.copytree(ROOT / ".github" / "workflows", root / ".github" / "workflows")
+    small_projects.repository(root, {".gitignore": ".venv\n", CONFIG.name: CONFIG.read_text()})
+    (root / ".venv").mkdir()
+    (root / ".venv" / "bin").symlink_to(BIN)
+    return root
+
+
+def test_pre_commit_reads_both_files(tmp_path: Path) -> None:
+    assert pre_commit(tmp_path, "validate-config", CONFIG).returncode == 0
+    assert pre_commit(tmp_path, "validate-manifest", MANIFEST).returncode == 0
+    bad = tmp_path / "hooks.yaml"
+    bad.write_text(MANIFEST.read_text().replace("entry:", "entries:"))
+    assert pre_commit(tmp_path, "validate-manifest", bad).returncode == 1
+
+
+def test_each_hook_before_a_commit_has_a_fault_here_that_it_is_to_find() -> None:
+    assert {*BAD} == {name for name, hook in OURS.items() if "stages" not in hook}
+
+
+@pytest.mark.parametrize("hook", BAD)
+def test_a_hook_stops_the_commit_of_its_fault_and_lets_the_good_pass(
+    hook: str, repository: Path
+) -> None:
+    path, fault = BAD[hook]
+    for text, code in ((GOOD[hook], 0), (fault, 1)):
+        (repository / path).write_text(text)
+        small_projects.git(repository, "add", path)
+        done = pre_commit(repository, "run", hook)
+        assert done.returncode == code, done.stdout
+        assert ("Failed" if code else "Passed") in done.stdout
+
+
+def test_another_repository_lints_its_suite(tmp_path: Path) -> None:
+    root = tmp_path / "thing"
+    files = small_projects.own(strangers.thing()) | {
+        "asv.conf.json": strangers.ASV, "benchmarks/__init__.py": "",
+        "benchmarks/work.py": "import thing\n\n\ndef time_work():\n    thing.work(range(9))\n",
+    }  # fmt: skip
+    small_projects.repository(root, files)
+    tried = ("try-repo", ROOT, "rlox-opt-lint-suite", "--ref", "HEAD", "--all-files")
+    done = pre_commit(root, *tried)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Passed" in done.stdout
+    never = "class Work:\n    def time_a(self):\n        {}\n\n    def test_b(self):\n        {}\n"
+    small_projects.repository(root, {"benchmarks/more.py": never})
+    done = pre_commit(root, *tried)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "test_b" in done.stdout
+
+
+def test_before_a_push_the_gate_says_what_it_lacks_and_lets_it_pass(tmp_path: Path) -> None:
+    """No origin/main is there to compare with."""
+    root = tmp_path / "thing"
+    small_projects.repository(root, {"README.md": "A thing.\n"})
+    stage = ("--hook-stage", "pre-push", "--verbose")
+    done = pre_commit(root, "try-repo", ROOT, "rlox-opt-gate", "--ref", "HEAD", *stage)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rlox-opt gate:" in done.stdout

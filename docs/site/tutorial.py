@@ -2,8 +2,9 @@
 outputs that the page shows to the present ones; with --write it puts the present figures into the
 page.
 
-A block of code with a `title` is a file, which is written into the folder. In a block `console` a
-line that begins with `$` is a command, and the lines below it are of its output, in their order;
+A block of code with a `title` is a file, which is written into the folder; one that is called
+"more of FILE" is put at that file's end. In a block `console` a line that begins with `$` is a
+command, and the lines below it are of its output, in their order;
 `…` stands for lines that the page leaves out. Figures, times and the machine's name may differ,
 words may not.
 """
@@ -26,6 +27,7 @@ LEFT_OUT = "…"
 WHERE = "/home/you"  # what the page calls the folder that the project's folder is in
 _COLUMNS = 84  # of the output: as wide as the pages
 _LIMIT_S = 600
+_MORE = "more of "
 _FENCE = re.compile(
     r"^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<body>.*?)^```$", re.M | re.S
 )
@@ -45,10 +47,18 @@ class DiffersError(Exception):
 
 @dataclass(frozen=True)
 class File:
-    """A file that the reader writes."""
+    """A file that the reader writes, or what is put at the end of one."""
 
     name: str
     text: str
+    more: bool = False
+
+    def write(self, folder: Path) -> None:
+        """As the reader does."""
+        path = folder / self.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = path.read_text(encoding="utf-8") if self.more else ""
+        path.write_text(before + self.text, encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,8 @@ def steps(page: str) -> list[File | Command]:
     found: list[File | Command] = []
     for block in _FENCE.finditer(page):
         if block["title"] and not block["title"].startswith("."):
-            found.append(File(block["title"], block["body"]))
+            name = block["title"].removeprefix(_MORE)
+            found.append(File(name, block["body"], more=name != block["title"]))
         elif block["kind"] == "console":
             at = page[: block.start("body")].count("\n")
             lines = block["body"].splitlines()
@@ -120,9 +131,7 @@ def run(page: str, folder: Path, environment: Mapping[str, str]) -> str:
     code = 0
     for step in steps(page):
         if isinstance(step, File):
-            path = folder / step.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(step.text, encoding="utf-8")
+            step.write(folder)
             continue
         done = subprocess.run(
             ["bash", "-c", f"(exit {code}); {step.line}"], cwd=folder, env=environment, text=True,

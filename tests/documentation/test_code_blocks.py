@@ -5,6 +5,7 @@ import contextlib
 import io
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -142,6 +143,13 @@ def check_yaml(text: str) -> None:
             assert {*step.get("with", {})} <= {*inputs}
 
 
+def check_rust(text: str) -> None:
+    """Raises AssertionError where the text is no Rust, or not as rustfmt writes it."""
+    command = ["rustfmt", "--edition", "2024", "--check"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def is_python(block: Block) -> bool:
     return block.kind == "python" and "title=" not in block.title
 
@@ -160,6 +168,8 @@ def test_what_is_shown_can_be_run(block: Block) -> None:
         assert lines, f"{block}: no command"
         for words in commands("\n".join(lines)):
             check_command(words)
+    elif block.kind == "rust":
+        check_rust(text)
     else:
         assert block.kind in ("", "sh"), f"{block}: {block.kind!r} is not known here"
         for words in commands(text):

@@ -7,7 +7,7 @@ pub mod rollout;
 pub mod rollout_gae;
 
 use crate::env::EnvWiring;
-use crate::env::parallel::VecEnv;
+use crate::env::vec_env::VecEnv;
 use crate::training::TrainingWiring;
 
 /// What may vary in the collection of rollouts, its environments and its advantages. A constant is

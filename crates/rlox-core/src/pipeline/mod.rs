@@ -1,4 +1,5 @@
-//! From environments and a policy to rollouts: collection, and its thread in the background.
+//! Collecting rollouts: a policy acts in environments, and what happened is kept with advantages. The
+//! caller can do it, or a thread in the background while the caller learns.
 
 pub mod collector;
 pub mod current_obs;

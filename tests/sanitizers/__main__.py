@@ -33,8 +33,8 @@ SHORT_TESTS = (
 THREADED = ("pipeline::", "nn::ppo", "nn::sac", "env::", "training::", "llm::")
 # Of the core, where `unsafe` is. The other tests of two threads take an hour under Miri.
 UNSAFE = ("past_caches", "nn::packed", "nn::ppo", "nn::sac", "--skip", "two_threads")
-# One test asks how the extension was built. The others fork while threads allocate. The allocator of
-# GCC's AddressSanitizer (seen in version 12) does not wait for those threads, so that the child gets
+# One test asks how the extension was built. The others fork while threads allocate. The allocator
+# of GCC's AddressSanitizer (seen in version 12) does not wait for those threads, so a child gets
 # the allocator's locks as they are, and may wait for ever in its next `malloc`: 11 of 800 children
 # of a program in C that does nothing else, and none without the sanitizer. `make test` runs all.
 NOT_UNDER_IT = (

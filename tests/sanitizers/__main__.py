@@ -33,7 +33,15 @@ SHORT_TESTS = (
 THREADED = ("pipeline::", "nn::ppo", "nn::sac", "env::", "training::", "llm::")
 # Of the core, where `unsafe` is. The other tests of two threads take an hour under Miri.
 UNSAFE = ("past_caches", "nn::packed", "nn::ppo", "nn::sac", "--skip", "two_threads")
-_ASKS_FOR_THE_PROFILE = "test_the_build_says_which_optimisations_are_on"
+# One test asks how the extension was built. The others fork while threads allocate. The allocator
+# of GCC's AddressSanitizer (seen in version 12) does not wait for those threads, so a child gets
+# the allocator's locks as they are, and may wait for ever in its next `malloc`: 11 of 800 children
+# of a program in C that does nothing else, and none without the sanitizer. `make test` runs all.
+NOT_UNDER_IT = (
+    "tests/pairs/test_pairs.py::test_the_build_says_which_optimisations_are_on",
+    "tests/boundary/test_forked_while_busy.py",
+    "tests/boundary/test_hostile.py::test_hostile_calls_end_in_exceptions[both]",
+)
 _OVERFLOW = "import ctypes; ctypes.memset(ctypes.create_string_buffer(64), 0, 72)"
 ADDRESS_OPTIONS = "allocator_may_return_null=1"
 _EXAMPLES = """\
@@ -140,8 +148,7 @@ def extension(short: bool) -> bool:
     hostile = [*python, "tests/boundary/hostile.py", *calls]
     good = short or ran(hostile, env, PACKAGE, quiet=True)
     pytest = ["-m", "pytest", "-p", "sanitized", "-p", "no:cacheprovider", "-q", "-rs"]
-    # Of the tests, one asks how the extension was built.
-    pytest += ["--deselect", f"tests/pairs/test_pairs.py::{_ASKS_FOR_THE_PROFILE}"]
+    pytest += [word for test in NOT_UNDER_IT for word in ("--deselect", test)]
     several = ["--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
     tests = SHORT_TESTS if short else TESTS
     good = ran([*python, *pytest, *several, *tests], env, PACKAGE) and good

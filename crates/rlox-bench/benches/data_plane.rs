@@ -8,8 +8,8 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rlox_core::buffer::{Experience, Replay};
-use rlox_core::env::parallel::Reset;
 use rlox_core::env::spaces::Actions;
+use rlox_core::env::vec_env::Reset;
 use rlox_core::switchboard::{Chosen, LlmOps, PrioritizedReplayBuffer, ReplayBuffer, VecEnv};
 use rlox_core::training::gae::{Layout, compute_gae, compute_gae_batched};
 use rlox_core::training::vtrace::compute_vtrace;

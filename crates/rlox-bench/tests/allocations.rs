@@ -9,8 +9,8 @@ use rlox_core::buffer::ringbuf::RingBuffer;
 use rlox_core::buffer::{Experience, ExperienceBatch, Replay, SampledBatch};
 use rlox_core::env::builtins::IDS;
 use rlox_core::env::lanes::Lanes;
-use rlox_core::env::parallel::{Reset, VecEnv};
 use rlox_core::env::spaces::{Actions, Space};
+use rlox_core::env::vec_env::{Reset, VecEnv};
 use rlox_core::wiring::Shipped;
 
 #[global_allocator]

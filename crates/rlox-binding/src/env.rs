@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_core::env::builtins;
 use rlox_core::env::obs_store::ObsStore;
-use rlox_core::env::parallel::Reset;
 use rlox_core::env::physics::Bounds;
 use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
+use rlox_core::env::vec_env::Reset;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
 use crate::arrays::{

@@ -11,13 +11,13 @@ use crate::lock::{Lock, left_behind, process};
 use crate::pipeline::{self, Shared};
 
 /// Environments that may be lent.
-pub(crate) struct Envs(Lock<Place>);
+pub(crate) struct Envs(Lock<Whereabouts>);
 
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly always the large one, and one a `VecEnv`"
 )]
-enum Place {
+enum Whereabouts {
     Here(VecEnv),
     /// With a collector of this process, by its number.
     Lent(u64),
@@ -34,13 +34,13 @@ impl Guarded for Envs {
     #[inline]
     fn guard<R>(&self, py: Python<'_>, f: impl FnOnce(&mut VecEnv) -> PyResult<R>) -> PyResult<R> {
         let mut place = self.place(py)?;
-        if let Place::Here(envs) = &mut *place {
+        if let Whereabouts::Here(envs) = &mut *place {
             return f(envs);
         }
         drop(place);
         self.take_back(py)?;
         match &mut *self.place(py)? {
-            Place::Here(envs) => f(envs),
+            Whereabouts::Here(envs) => f(envs),
             elsewhere => Err(elsewhere.told()),
         }
     }
@@ -48,7 +48,7 @@ impl Guarded for Envs {
 
 impl Envs {
     pub(crate) fn new(envs: VecEnv) -> Self {
-        Self(Lock::new(Place::Here(envs)))
+        Self(Lock::new(Whereabouts::Here(envs)))
     }
 
     /// `f` with the environments, of a call without arrays. Nothing of Python's can run in it.
@@ -64,8 +64,8 @@ impl Envs {
     pub(crate) fn lend(&self, py: Python<'_>) -> PyResult<VecEnv> {
         self.with(py, |_| Ok(()))?;
         let mut place = self.place(py)?;
-        match std::mem::replace(&mut *place, Place::Lent(process())) {
-            Place::Here(envs) => Ok(envs),
+        match std::mem::replace(&mut *place, Whereabouts::Lent(process())) {
+            Whereabouts::Here(envs) => Ok(envs),
             elsewhere => {
                 let told = elsewhere.told();
                 *place = elsewhere;
@@ -76,14 +76,14 @@ impl Envs {
 
     /// Takes them back; None of a collector whose thread panicked.
     pub(crate) fn restore(&self, py: Python<'_>, envs: Option<VecEnv>) -> PyResult<()> {
-        *self.place(py)? = envs.map_or(Place::Lost, Place::Here);
+        *self.place(py)? = envs.map_or(Whereabouts::Lost, Whereabouts::Here);
         Ok(())
     }
 
     /// `collector`, which has them, was told to end, and nobody else has it any more.
     pub(crate) fn expect_from(&self, py: Python<'_>, collector: Arc<Shared>) {
         if let Ok(mut place) = self.place(py) {
-            *place = Place::Returning(process(), collector);
+            *place = Whereabouts::Returning(process(), collector);
         }
     }
 
@@ -92,12 +92,12 @@ impl Envs {
     fn take_back(&self, py: Python<'_>) -> PyResult<()> {
         let mut place = self.place(py)?;
         let collector = match &*place {
-            Place::Returning(in_process, collector) if *in_process == process() => {
+            Whereabouts::Returning(in_process, collector) if *in_process == process() => {
                 Arc::clone(collector)
             }
             _ => return Ok(()),
         };
-        *place = Place::Lent(process()); // nobody else takes them back meanwhile
+        *place = Whereabouts::Lent(process()); // nobody else takes them back meanwhile
         drop(place);
         match pipeline::ended(py, &collector) {
             Ok(envs) => self.restore(py, envs),
@@ -109,14 +109,14 @@ impl Envs {
     }
 
     /// Does not wait: who steps may want the interpreter, which whoever asks here keeps.
-    fn place(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Place>> {
+    fn place(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Whereabouts>> {
         self.0
             .try_lock(py)?
             .ok_or_else(|| PyRuntimeError::new_err("another thread is stepping these environments"))
     }
 }
 
-impl Place {
+impl Whereabouts {
     /// Why they are not here.
     fn told(&self) -> PyErr {
         match self {

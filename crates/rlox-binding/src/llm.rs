@@ -49,14 +49,13 @@ pub fn compute_token_kl<'py>(
     out: Option<Any<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     fn run<'py, T: Real + Number>(
-        policy: Any<'_, 'py>,
+        py: Python<'py>,
+        mut policy: Argument<'_>,
         reference: Any<'_, 'py>,
         mask: Option<Any<'_, 'py>>,
         out: Option<Any<'_, 'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = TOKEN_KL.enter(0);
-        let py = policy.py();
-        let mut policy = Argument::new("log_probs_policy", policy);
         let mut sums = match out {
             Some(out) => Output::given("out", out),
             None => {
@@ -80,9 +79,11 @@ pub fn compute_token_kl<'py>(
         })?;
         Ok(sums.give(py))
     }
-    match float_type("log_probs_policy", log_probs_policy)? {
-        Float::F64 => run::<f64>(log_probs_policy, log_probs_ref, mask, out),
-        Float::F32 => run::<f32>(log_probs_policy, log_probs_ref, mask, out),
+    let py = log_probs_policy.py();
+    let mut policy = Argument::new("log_probs_policy", log_probs_policy);
+    match float_type(py, &mut policy)? {
+        Float::F64 => run::<f64>(py, policy, log_probs_ref, mask, out),
+        Float::F32 => run::<f32>(py, policy, log_probs_ref, mask, out),
     }
 }
 
@@ -121,14 +122,13 @@ pub fn compute_group_advantages<'py>(
     out: Option<Any<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     fn run<'py, T: Real + Number>(
-        rewards: Any<'_, 'py>,
+        py: Python<'py>,
+        mut rewards: Argument<'_>,
         group_size: usize,
         epsilon: f64,
         out: Option<Any<'_, 'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = GROUP_ADVANTAGES.enter(0);
-        let py = rewards.py();
-        let mut rewards = Argument::new("rewards", rewards);
         let mut advantages = match out {
             Some(out) => Output::given("out", out),
             None => Output::new::<T, Ix1, 1>(py, shape_of::<T, Ix1, 1>(py, &mut rewards)?)?,
@@ -142,8 +142,10 @@ pub fn compute_group_advantages<'py>(
         Ok(advantages.give(py))
     }
     let group_size = size("group_size", group_size)?;
-    match float_type("rewards", rewards)? {
-        Float::F64 => run::<f64>(rewards, group_size, epsilon, out),
-        Float::F32 => run::<f32>(rewards, group_size, epsilon, out),
+    let py = rewards.py();
+    let mut rewards = Argument::new("rewards", rewards);
+    match float_type(py, &mut rewards)? {
+        Float::F64 => run::<f64>(py, rewards, group_size, epsilon, out),
+        Float::F32 => run::<f32>(py, rewards, group_size, epsilon, out),
     }
 }

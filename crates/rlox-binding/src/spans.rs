@@ -1,5 +1,5 @@
-//! Notes when each call into the extension began and ended, and in which thread, until somebody takes
-//! the notes. The recorder of `rlox-opt profile` does, four times a second.
+//! A record of when each call into the extension began and ended, and in which thread. It is kept until it
+//! is taken, which the recorder of `rlox-opt profile` does four times a second.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 
 use crate::crossing::{SITES, SPANS, Site, want};
 
-/// Calls kept where nobody takes them: 40 MiB.
+/// Calls that are kept at most (40 MiB), in case that nobody takes them.
 const MOST: usize = 1 << 20;
 
 struct Call {
@@ -24,7 +24,7 @@ struct Call {
 }
 
 struct Notes {
-    /// One moment by Rust's clock and by the caller's.
+    /// One moment, by Rust's clock and by the caller's: from it times of one are turned into the other's.
     origin: Option<(Instant, i64)>,
     calls: Vec<Call>,
 }
@@ -34,15 +34,18 @@ static NOTES: Mutex<Notes> = Mutex::new(Notes {
     calls: Vec::new(),
 });
 
-/// How often recording was begun. A fork begins anew, and its thread has another id than its copy.
+/// How often recording was begun. A forked process begins again, since its thread has a new id, and the
+/// ids that were kept are the parent's.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The kernel's id of this thread, and the beginning in which it was asked for.
+    /// The kernel's id of this thread, and the value of `BEGUN` when it was asked for: the id is asked
+    /// for again where that has changed.
     static THREAD: Cell<(u64, i64)> = const { Cell::new((0, 0)) };
 }
 
-/// A call that is over. Called with the interpreter held, so that no fork finds the lock taken.
+/// Records a call that has ended. It is called with the interpreter held, so that no other thread can
+/// fork while the lock is taken.
 pub(crate) fn note(site: &Site, start: Instant, end: Instant) {
     let thread = thread_id();
     let mut notes = notes();

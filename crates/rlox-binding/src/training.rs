@@ -61,15 +61,15 @@ pub fn compute_gae<'py>(
     out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
     fn run<'py, T: Real + Number>(
-        [rewards, values, dones]: [Any<'_, 'py>; 3],
+        py: Python<'py>,
+        mut rewards: Argument<'_>,
+        [values, dones]: [Any<'_, 'py>; 2],
         last_value: f64,
         gamma: f64,
         gae_lambda: f64,
         out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
         let mut crossing = GAE.enter(0);
-        let py = rewards.py();
-        let mut rewards = Argument::new("rewards", rewards);
         let mut out = results::<T, Ix1, 1>(py, out, &mut rewards)?;
         let values = Argument::new("values", values);
         let dones = Argument::new("dones", dones);
@@ -91,10 +91,12 @@ pub fn compute_gae<'py>(
         })?;
         Ok(out.map(|array| array.give(py)).into())
     }
-    let (arrays, out) = ([rewards, values, dones], out.as_ref());
-    match float_type("rewards", rewards)? {
-        Float::F64 => run::<f64>(arrays, last_value, gamma, gae_lambda, out),
-        Float::F32 => run::<f32>(arrays, last_value, gamma, gae_lambda, out),
+    let py = rewards.py();
+    let mut first = Argument::new("rewards", rewards);
+    let (others, out) = ([values, dones], out.as_ref());
+    match float_type(py, &mut first)? {
+        Float::F64 => run::<f64>(py, first, others, last_value, gamma, gae_lambda, out),
+        Float::F32 => run::<f32>(py, first, others, last_value, gamma, gae_lambda, out),
     }
 }
 
@@ -140,15 +142,15 @@ pub fn compute_gae_batched<'py>(
     out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
     fn run<'py, T: Real + Number>(
-        [rewards, values, dones, last_values]: [Any<'_, 'py>; 4],
+        py: Python<'py>,
+        mut rewards: Argument<'_>,
+        [values, dones, last_values]: [Any<'_, 'py>; 3],
         gamma: f64,
         gae_lambda: f64,
         layout: Layout,
         out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
         let mut crossing = GAE_BATCHED.enter(0);
-        let py = rewards.py();
-        let mut rewards = Argument::new("rewards", rewards);
         let mut out = results::<T, Ix2, 2>(py, out, &mut rewards)?;
         let values = Argument::new("values", values);
         let dones = Argument::new("dones", dones);
@@ -186,10 +188,12 @@ pub fn compute_gae_batched<'py>(
             )));
         }
     };
-    let (arrays, out) = ([rewards, values, dones, last_values], out.as_ref());
-    match float_type("rewards", rewards)? {
-        Float::F64 => run::<f64>(arrays, gamma, gae_lambda, layout, out),
-        Float::F32 => run::<f32>(arrays, gamma, gae_lambda, layout, out),
+    let py = rewards.py();
+    let mut first = Argument::new("rewards", rewards);
+    let (others, out) = ([values, dones, last_values], out.as_ref());
+    match float_type(py, &mut first)? {
+        Float::F64 => run::<f64>(py, first, others, gamma, gae_lambda, layout, out),
+        Float::F32 => run::<f32>(py, first, others, gamma, gae_lambda, layout, out),
     }
 }
 
@@ -240,7 +244,9 @@ pub fn compute_vtrace<'py>(
     out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
     fn run<'py, T: Real + Number>(
-        [log_rhos, rewards, values, dones]: [Any<'_, 'py>; 4],
+        py: Python<'py>,
+        mut log_rhos: Argument<'_>,
+        [rewards, values, dones]: [Any<'_, 'py>; 3],
         last_value: f64,
         gamma: f64,
         rho_bar: f64,
@@ -248,8 +254,6 @@ pub fn compute_vtrace<'py>(
         out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
         let mut crossing = VTRACE.enter(0);
-        let py = log_rhos.py();
-        let mut log_rhos = Argument::new("log_rhos", log_rhos);
         let mut out = results::<T, Ix1, 1>(py, out, &mut log_rhos)?;
         let rewards = Argument::new("rewards", rewards);
         let values = Argument::new("values", values);
@@ -275,10 +279,12 @@ pub fn compute_vtrace<'py>(
         })?;
         Ok(out.map(|array| array.give(py)).into())
     }
-    let (arrays, out) = ([log_rhos, rewards, values, dones], out.as_ref());
-    match float_type("log_rhos", log_rhos)? {
-        Float::F64 => run::<f64>(arrays, last_value, gamma, rho_bar, c_bar, out),
-        Float::F32 => run::<f32>(arrays, last_value, gamma, rho_bar, c_bar, out),
+    let py = log_rhos.py();
+    let mut first = Argument::new("log_rhos", log_rhos);
+    let (others, out) = ([rewards, values, dones], out.as_ref());
+    match float_type(py, &mut first)? {
+        Float::F64 => run::<f64>(py, first, others, last_value, gamma, rho_bar, c_bar, out),
+        Float::F32 => run::<f32>(py, first, others, last_value, gamma, rho_bar, c_bar, out),
     }
 }
 

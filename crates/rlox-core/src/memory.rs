@@ -1,5 +1,5 @@
-//! Memory of a size that a caller asks for: an error where there is none. A failed allocation would end
-//! the process.
+//! Memory whose size a caller chooses. Where there is not so much, the functions here return an error; the
+//! standard library's own allocations would end the process.
 #![allow(
     unsafe_code,
     reason = "zeros come from the system as such, which no safe function asks for without aborting"
@@ -53,7 +53,7 @@ pub fn reserve_more<T>(values: &mut Vec<T>, more: usize) -> Result<(), RloxError
 /// Numbers of which zero is all zero bytes.
 ///
 /// # Safety
-/// It is.
+/// A value of the type whose bytes are all zero is a valid one: 0, or false.
 pub unsafe trait Zero: Copy {}
 
 // SAFETY: 0.0.

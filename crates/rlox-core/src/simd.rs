@@ -168,7 +168,7 @@ impl Sixteen for Portable {
     }
 }
 
-/// Which of them is in use.
+/// Which of the instruction sets is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Level {
@@ -180,7 +180,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// As [`CAP`] spells it.
+    /// The level's name in the environment variable [`CAP`].
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -255,8 +255,8 @@ pub(crate) fn level() -> Level {
     }
 }
 
-/// [`best`] as a number, once it was asked for; until then no level's. Every kernel asks, so it is
-/// to cost no more than a load.
+/// The result of [`best`] as a number, or before the first call a number that is no level's. It is kept,
+/// since every kernel asks for it, which must cost no more than a load.
 static KNOWN: AtomicU8 = AtomicU8::new(u8::MAX);
 
 #[cold]

@@ -27,7 +27,7 @@ use rlox_core::env::info::MapInfo;
 use rlox_core::env::lanes::Lanes;
 use rlox_core::env::members::Member;
 use rlox_core::env::obs_store::PerEnvObs;
-use rlox_core::env::parallel::{PARALLEL_ENVS, Reset, VecEnv};
+use rlox_core::env::vec_env::{PARALLEL_ENVS, Reset, VecEnv};
 use rlox_core::llm::ops::{ByRows, Ops};
 use rlox_core::llm::{group_advantages, token_kl};
 use rlox_core::pipeline::EnvOf;

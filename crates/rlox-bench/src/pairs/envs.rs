@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use rlox_core::env::info::StepInfo;
 use rlox_core::env::obs_store::ObsStore;
-use rlox_core::env::parallel::{PARALLEL_ENVS, Reset, VecEnv};
 use rlox_core::env::spaces::Actions;
 use rlox_core::env::stepping::Stepping;
+use rlox_core::env::vec_env::{PARALLEL_ENVS, Reset, VecEnv};
 
 use crate::draw::Draw;
 use crate::pair::{Arm, Size, arm};

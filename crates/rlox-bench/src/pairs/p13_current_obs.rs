@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rlox_core::env::info::MapInfo;
 use rlox_core::env::members::Member;
 use rlox_core::env::obs_store::PerEnvObs;
-use rlox_core::env::parallel::{Reset, VecEnv};
+use rlox_core::env::vec_env::{Reset, VecEnv};
 use rlox_core::pipeline::current_obs::{baseline, optimized};
 
 use crate::draw::Draw;

@@ -117,7 +117,7 @@ impl Detaching<'_> {
 }
 
 /// An array that samples are written to, by a call that may let go of the interpreter.
-pub trait Refilled: sealed::Refilled {
+pub trait Refilled: sealed::Elements {
     /// `len` numbers to be written to, one after the other in whatever shape. None, without an error, if
     /// the array is not so many of those, is read-only, or somebody works with it.
     #[inline]
@@ -152,18 +152,18 @@ mod sealed {
     use super::*;
 
     /// How this file alone reaches the elements.
-    pub trait Refilled {
+    pub trait Elements {
         fn look_at<T: Item>(&mut self, scope: &Detaching<'_>, len: usize) -> Option<*mut T>;
     }
 
-    impl Refilled for Own {
+    impl Elements for Own {
         #[inline]
         fn look_at<T: Item>(&mut self, scope: &Detaching<'_>, len: usize) -> Option<*mut T> {
             look_any(self.0.bind(scope.entry.py), len)
         }
     }
 
-    impl Refilled for Kept {
+    impl Elements for Kept {
         #[inline]
         fn look_at<T: Item>(&mut self, scope: &Detaching<'_>, len: usize) -> Option<*mut T> {
             let data = look_any::<T>(self.array.bind(scope.entry.py), len)?;

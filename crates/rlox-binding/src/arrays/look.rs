@@ -13,8 +13,7 @@ use numpy::npyffi::{
     NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, NPY_TYPES, PyArrayObject_fields,
 };
 use numpy::{
-    Element, IxDyn, PyArray, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
-    ndarray::Dimension,
+    Element, PyArray, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods, ndarray::Dimension,
 };
 use pyo3::PyErrArguments;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -106,7 +105,7 @@ pub(super) fn look_at<'a, 'py, T: Item, D: Dimension>(
 ) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
     let object = array.as_any();
     let fits = match shape {
-        Some(shape) => array.shape() == shape,
+        Some(shape) => are_equal(array.shape(), shape),
         None => D::NDIM.is_none_or(|n| n == array.ndim()),
     };
     if !fits || !is_of::<T>(array) {
@@ -119,16 +118,22 @@ pub(super) fn look_at<'a, 'py, T: Item, D: Dimension>(
     Ok(unsafe { object.cast_unchecked() })
 }
 
+/// Whether two shapes are equal, by a loop: of two or three numbers it takes fewer instructions than the
+/// call that compares slices.
+#[inline]
+fn are_equal(one: &[usize], other: &[usize]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one == other)
+}
+
 /// The shape of `argument` as an array of `T` with `N` dimensions, those of `D`: for a call that makes
 /// results of it before it enters a scope, which looks again.
 pub(crate) fn shape_of<T: Item, D: Dimension, const N: usize>(
     _py: Python<'_>,
     argument: &mut Argument<'_>,
 ) -> PyResult<[usize; N]> {
-    let Argument { name, object, .. } = *argument;
-    let shape = look::<T, D>(name, object, None)?.shape();
+    let shape = argument.look::<T, D>(None)?.shape();
     argument.is_array = true; // and stays one, whatever becomes of it
-    <[usize; N]>::try_from(shape).map_err(|_| differs::<T, D>(name, object, None))
+    <[usize; N]>::try_from(shape).map_err(|_| differs::<T, D>(argument.name, argument.object, None))
 }
 
 /// Where the elements of an array lie, and how many they are.
@@ -162,15 +167,20 @@ pub(super) fn place_of<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) 
 }
 
 /// Where `len` elements of `T` lie, one after the other in whatever shape, that may be written to; None
-/// if `object` is no array of those.
+/// if `array` has others.
 #[inline]
-pub(super) fn look_any<T: Item>(object: &Bound<'_, PyAny>, len: usize) -> Option<*mut T> {
-    let array = object.cast::<PyUntypedArray>().ok()?;
-    let does = array.len() == len && is_of::<T>(array) && is_plain(array) && is_writable(array);
-    // SAFETY: it is of these elements; of the dimensions only the number of elements is asked for.
-    let (data, found) =
-        does.then(|| parts(unsafe { array.cast_unchecked::<PyArray<T, IxDyn>>() }))?;
-    (found == len).then_some(data)
+pub(super) fn look_any<T: Item>(array: &Bound<'_, PyUntypedArray>, len: usize) -> Option<*mut T> {
+    let fields = fields(array);
+    if fields.flags & NPY_ARRAY_CARRAY != NPY_ARRAY_CARRAY
+        || !is_of::<T>(array)
+        || array.len() != len
+    {
+        return None;
+    }
+    match fields.data.cast::<T>() {
+        data if !data.is_null() => Some(data),
+        _ => (len == 0).then(|| NonNull::dangling().as_ptr()),
+    }
 }
 
 /// Whether there is any reference to an object but the one that is asked about. Who holds a part of an
@@ -201,14 +211,16 @@ pub(crate) enum Float {
     F64,
 }
 
-/// Which of them `object`, the first array of a call, holds; the other arrays follow it.
-pub(crate) fn float_type(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Float> {
-    match object.cast::<PyUntypedArray>() {
+/// Which of them `argument`, the first array of a call, holds; the other arrays follow it.
+pub(crate) fn float_type(_py: Python<'_>, argument: &mut Argument<'_>) -> PyResult<Float> {
+    let array = argument.object.cast::<PyUntypedArray>();
+    argument.is_array = array.is_ok(); // and stays one
+    match array {
         Ok(array) if is_of::<f64>(array) => Ok(Float::F64),
         Ok(array) if is_of::<f32>(array) => Ok(Float::F32),
         _ => Err(PyTypeError::new_err(Message {
-            argument: argument.to_owned(),
-            found: object.clone().unbind(),
+            argument: argument.name.to_owned(),
+            found: argument.object.clone().unbind(),
             expected: "float64",
             or: " or float32",
         })),

@@ -80,7 +80,7 @@ pub struct Argument<'a> {
 }
 
 // SAFETY: the object is reached by scopes alone, which stay in the thread that has the interpreter, and by
-// `shape_of`, which asks for the interpreter's token.
+// `shape_of` and `float_type`, which ask for the interpreter's token.
 unsafe impl Send for Argument<'_> {}
 // SAFETY: the same.
 unsafe impl Sync for Argument<'_> {}

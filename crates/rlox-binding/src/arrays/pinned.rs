@@ -5,7 +5,7 @@
 
 use std::borrow::Borrow;
 
-use numpy::ndarray::Dimension;
+use numpy::{PyArray, PyUntypedArray, ndarray::Dimension};
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
@@ -48,24 +48,25 @@ impl<'a> Pinned<'a> {
 }
 
 /// An array that nobody but the core refers to; the modules around make it, and it is given away but once.
-pub(crate) struct Own(pub(super) Py<PyAny>);
+pub(crate) struct Own(pub(super) Py<PyUntypedArray>);
 
 impl Own {
     /// Of an array that is new, or that `Recycled` alone has besides.
     #[inline]
-    pub(super) fn new<T>(array: Bound<'_, T>) -> Self {
-        Self(array.into_any().unbind())
+    pub(super) fn new<T, D>(array: Bound<'_, PyArray<T, D>>) -> Self {
+        // SAFETY: it is an array.
+        Self(unsafe { array.into_any().cast_into_unchecked() }.unbind())
     }
 
     /// The array, which is its caller's from here on.
     #[inline]
     pub(crate) fn give(self) -> Py<PyAny> {
-        self.0
+        self.0.into_any()
     }
 
     /// The same array, to be written to again when its caller has it.
     pub(crate) fn keep(self, py: Python<'_>) -> PyResult<Kept> {
-        let weak = PyWeakrefReference::new(self.0.bind(py))?.unbind();
+        let weak = PyWeakrefReference::new(self.0.bind(py).as_any())?.unbind();
         Ok(Kept {
             array: self.0,
             _weak: weak,
@@ -75,13 +76,13 @@ impl Own {
 
 /// An array that a caller has been given and that is written to again, with a weak reference to it.
 pub struct Kept {
-    pub(super) array: Py<PyAny>,
+    pub(super) array: Py<PyUntypedArray>,
     _weak: Py<PyWeakrefReference>,
 }
 
 impl Borrow<Py<PyAny>> for Kept {
     fn borrow(&self) -> &Py<PyAny> {
-        &self.array
+        self.array.as_any()
     }
 }
 
@@ -113,7 +114,8 @@ impl Output {
     #[inline]
     pub(crate) fn give(self, py: Python<'_>) -> Bound<'_, PyAny> {
         match self {
-            Self::Given(_, array) | Self::New(Own(array)) => array.into_bound(py),
+            Self::Given(_, array) => array.into_bound(py),
+            Self::New(own) => own.give().into_bound(py),
         }
     }
 }

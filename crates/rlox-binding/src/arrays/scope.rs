@@ -119,8 +119,8 @@ impl Looks for Reading<'_> {
 
 impl Reading<'_> {
     /// Which of the two floating-point types an array holds.
-    pub(crate) fn float_type(&self, argument: Argument<'_>) -> PyResult<Float> {
-        float_type(argument.name, argument.object)
+    pub(crate) fn float_type(&self, mut argument: Argument<'_>) -> PyResult<Float> {
+        float_type(self.py, &mut argument)
     }
 }
 
@@ -186,8 +186,7 @@ impl<'s> Writing<'s> {
                 (*name, look::<T, D>(name, array, Some(shape))?)
             }
             Output::New(Own(array)) => {
-                // SAFETY: the modules around have made an array.
-                let array = unsafe { array.bind(self.0.py).cast_unchecked() };
+                let array = array.bind(self.0.py);
                 ("", look_at::<T, D>("", array, Some(shape))?)
             }
         };

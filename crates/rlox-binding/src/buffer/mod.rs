@@ -98,14 +98,14 @@ pub fn push<O: ObsElement + Number, B: Replay<O> + Send>(
 }
 
 /// The arguments of `push_batch`, in its order.
-pub(crate) type Columns<'a, 'py> = [&'a Bound<'py, PyAny>; 6];
+pub(crate) type BatchArguments<'a, 'py> = [&'a Bound<'py, PyAny>; 6];
 
 /// `borrows` is a twin of P23's.
 pub fn push_batch<O: ObsElement + Number>(
     buffer: &Lock<impl Replay<O> + Send>,
     site: &'static Site,
     borrows: Borrows,
-    [obs, next_obs, action, reward, terminated, truncated]: Columns<'_, '_>,
+    [obs, next_obs, action, reward, terminated, truncated]: BatchArguments<'_, '_>,
 ) -> PyResult<()> {
     let mut crossing = site.enter(0);
     let py = obs.py();

@@ -20,8 +20,9 @@ use crate::errors::to_py;
 use crate::lock::{Lock, briefly};
 
 /// The arrays of one batch size that a buffer writes its samples into, over and over. They are taken
-/// out while they are written: what Python collects meanwhile may have a finaliser that samples.
-type KeptSample = Mutex<Option<Arrays<Kept>>>;
+/// out while they are written: what Python collects meanwhile may have a finaliser that samples. Boxed,
+/// since to take them out and put them back moves them some six times a sample.
+type KeptSample = Mutex<Option<Box<Arrays<Kept>>>>;
 
 /// Where a sample's arrays come from.
 #[derive(Clone, Copy)]
@@ -225,7 +226,7 @@ pub fn sample_under<
             .take::<O, WEIGHTED>(py, shape)?
             .keep(py)?;
         filled = new.fill::<G, S, O, B>(py, buffer, seed);
-        arrays = Some(new);
+        arrays = Some(Box::new(new));
     }
     let sampled = match (filled, &arrays) {
         (Err(error), _) => Err(error),

@@ -29,7 +29,7 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Shared {
     collector: Mutex<CoreCollector<Chosen, PyErr>>,
-    /// Whether its thread has done its work, and nobody has waited until it is gone.
+    /// Whether the thread's work has ended while the thread itself was not yet waited for.
     ending: Arc<AtomicBool>,
 }
 
@@ -48,7 +48,7 @@ pub struct AsyncCollector {
     inner: Arc<Shared>,
     env: Py<VecEnv>,
     n_steps: usize,
-    /// Where it was made: its thread is nowhere else.
+    /// The process that it was made in: in one that was forked off, its thread does not exist.
     process: u64,
     closed: AtomicBool,
 }
@@ -197,7 +197,8 @@ impl AsyncCollector {
     }
 }
 
-/// An error in the thread of `collector`, that is in its policy, which would wait for itself.
+/// Refuses a call from the thread of `collector`, that is from its policy: that thread would wait for
+/// itself.
 fn not_from_within(py: Python<'_>, collector: &Shared) -> PyResult<()> {
     if !py.detach(|| lock(collector).is_this_thread()) {
         return Ok(());
@@ -226,7 +227,8 @@ pub(crate) fn ended(py: Python<'_>, collector: &Shared) -> PyResult<Option<CoreV
 }
 
 impl Drop for AsyncCollector {
-    /// The thread ends after the step that it is in; not waited for, as it may be waiting for us.
+    /// Tells the thread to end after the step that it is in, and does not wait: the thread may be waiting
+    /// for the interpreter, which the caller holds.
     fn drop(&mut self) {
         if self.is_here().is_err() || self.closed.load(Relaxed) {
             return;
@@ -297,7 +299,7 @@ fn live() -> MutexGuard<'static, Vec<Arc<Shared>>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Somebody has it, or its thread is at work.
+/// Whether Python still has the collector, or its thread is at work.
 fn may_be_needed(collector: &Arc<Shared>) -> bool {
     Arc::strong_count(collector) > 1 || lock(collector).is_alive()
 }

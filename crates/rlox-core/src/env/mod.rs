@@ -1,7 +1,7 @@
 //! Environments: the built-in ones, and many of them stepped together.
 //!
 //! [`physics`] says what an environment is, [`builtins`] lists those there are, a file each, and
-//! [`parallel`] is the engine: a batch of one of them with same-step autoreset. [`seeding`] gives a
+//! [`vec_env`] is the engine: a batch of one of them with same-step autoreset. [`seeding`] gives a
 //! seed the meaning that it has in Gymnasium.
 //!
 //! How the engine holds the environments is the seam of P19, [`stepping`]: [`lanes`] is what ships,
@@ -13,7 +13,6 @@ pub mod info;
 pub mod lanes;
 pub mod members;
 pub mod obs_store;
-pub mod parallel;
 pub mod physics;
 pub mod scalar;
 pub mod seeding;
@@ -22,6 +21,7 @@ pub mod stepping;
 #[cfg(test)]
 mod tests;
 mod trig;
+pub mod vec_env;
 
 /// What may vary in how environments are stepped.
 pub trait EnvWiring: std::fmt::Debug + Send + Sync + 'static {

@@ -8,7 +8,7 @@ use crate::RloxError;
 use crate::memory::reserved;
 
 /// A form of holding environments: the one thing that varies between variants of
-/// [`super::parallel::VecEnv`]. A type that implements it is a name of that form.
+/// [`super::vec_env::VecEnv`]. A type that implements it is a name of that form.
 pub trait Stepping: 'static {
     /// Where observations are put.
     type Obs: ObsStore;

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::info::{MapInfo, StepInfo};
 use super::obs_store::{ObsStore, PerEnvObs};
-use super::parallel::{PARALLEL_ENVS, Reset};
 use super::physics::Physics as _;
-use super::scalar::{CartPole, Pendulum, RLEnv, Transition};
+use super::scalar::{CartPole, Pendulum, RLEnv, Stepped};
 use super::spaces::{Action, Actions, Space};
+use super::vec_env::{PARALLEL_ENVS, Reset};
 use super::{builtins, builtins::IDS, seeding};
 use crate::error::RloxError;
 use crate::switchboard::VecEnv;
@@ -30,7 +30,7 @@ fn rows(store: &impl ObsStore) -> Vec<Vec<f32>> {
 fn step_from<E: RLEnv<MapInfo> + Default>(
     state: &[f64],
     action: Action<'_>,
-) -> (Vec<f64>, Transition<MapInfo>) {
+) -> (Vec<f64>, Stepped<MapInfo>) {
     let mut env = E::default();
     env.state_mut().copy_from_slice(state);
     let transition = env.step(action, 0);

@@ -18,23 +18,25 @@ use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
 use crate::sync::thread::{self, Builder, JoinHandle};
 
-/// The thread that collects, and the two channels to it.
+/// A thread that collects rollouts, and the two channels to it: orders go there, rollouts come back.
 pub struct AsyncCollector<W: PipelineWiring, E> {
-    /// Gone once the collector is to end.
+    /// None once the collector is to end: the thread ends when it finds this channel closed.
     orders: Option<SyncSender<()>>,
     rollouts: Receiver<Result<Rollout, CollectError<E>>>,
     in_flight: bool,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Option<EnvOf<W>>>>,
-    /// What a thread that is gone has left: the environments, none if it panicked.
+    /// The environments, once the thread has been waited for; `Some(None)` if it panicked, which loses
+    /// them.
     left: Option<Option<EnvOf<W>>>,
 }
 
 impl<W: PipelineWiring, E: Send + 'static> AsyncCollector<W, E> {
-    /// A collector that waits for its first order, or the environments and why there is none.
+    /// A collector that waits for its first order. On an error the environments come back with the reason,
+    /// so that the caller does not lose them.
     ///
-    /// `within` is called once in the new thread with all of its work, to be run inside whatever the
-    /// policy needs to live there.
+    /// `within` is called once, in the new thread, with a function that does all of the thread's work. It
+    /// must call that function, and may prepare what the policy needs first, such as Python's interpreter.
     pub fn new(
         env: EnvOf<W>,
         mut policy: Box<dyn Policy<Error = E>>,
@@ -44,7 +46,8 @@ impl<W: PipelineWiring, E: Send + 'static> AsyncCollector<W, E> {
         if let Err(error) = how.check_in(&env) {
             return Err(Box::new((env, error)));
         }
-        // They follow once there is a thread: what it is started with goes if it does not start.
+        // The environments are sent to the thread once it runs: if it could not be started, all that it had
+        // been given would be dropped with it.
         let (give, given) = sync_channel(1);
         let (orders, ordered) = sync_channel::<()>(1);
         let (hand_over, rollouts) = sync_channel(1);
@@ -129,14 +132,15 @@ impl<W: PipelineWiring, E: Send + 'static> AsyncCollector<W, E> {
         result
     }
 
-    /// Asks the thread to end, after the step it is in; does not wait.
+    /// Asks the thread to end after the step that it is in, and returns at once.
     pub fn stop(&mut self) {
         self.stop.store(true, Relaxed);
         self.orders = None;
         self.in_flight = false;
     }
 
-    /// After [`stop`](Self::stop): waits up to `patience` for the thread's work to end.
+    /// To be called after [`stop`](Self::stop): waits up to `patience` for the thread's work to end, and says
+    /// whether it has.
     pub fn wait_timeout(&mut self, patience: Duration) -> bool {
         matches!(
             self.rollouts.recv_timeout(patience),
@@ -149,19 +153,20 @@ impl<W: PipelineWiring, E: Send + 'static> AsyncCollector<W, E> {
         (self.thread.as_ref()).is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Whether this is the collector's own thread, which would wait for itself.
+    /// Whether the caller is the collector's own thread, which must not wait: it would wait for itself.
     pub fn is_this_thread(&self) -> bool {
         (self.thread.as_ref()).is_some_and(|other| other.thread().id() == thread::current().id())
     }
 
-    /// After the work has ended: waits until the thread is gone.
+    /// To be called after the thread's work has ended: waits until the system has no such thread any more.
     pub fn settle(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.left = Some(thread.join().ok().flatten());
         }
     }
 
-    /// After the work has ended: the environments, once; `Some(None)` if the thread panicked.
+    /// To be called after the thread's work has ended: the environments, or `Some(None)` if the thread
+    /// panicked. None at a second call, since the first one has taken them.
     pub fn join(&mut self) -> Option<Option<EnvOf<W>>> {
         self.settle();
         self.left.take()
@@ -169,7 +174,8 @@ impl<W: PipelineWiring, E: Send + 'static> AsyncCollector<W, E> {
 }
 
 impl<W: PipelineWiring, E> Drop for AsyncCollector<W, E> {
-    /// Lets the thread end by itself: to wait here could wait for a policy that waits for us.
+    /// Tells the thread to end, and does not wait for it: its policy may just then wait for what the caller
+    /// holds, Python's interpreter for one, and neither would go on.
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
     }

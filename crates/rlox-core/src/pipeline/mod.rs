@@ -1,4 +1,5 @@
-//! From environments and a policy to rollouts: collection, and its thread in the background.
+//! Collecting rollouts: a policy acts in environments, and what happened is kept with advantages. The
+//! caller can do it, or a thread in the background while the caller learns.
 
 pub mod collector;
 pub mod current_obs;
@@ -7,7 +8,7 @@ pub mod rollout;
 pub mod rollout_gae;
 
 use crate::env::EnvWiring;
-use crate::env::parallel::VecEnv;
+use crate::env::vec_env::VecEnv;
 use crate::training::TrainingWiring;
 
 /// What may vary in the collection of rollouts, its environments and its advantages. A constant is

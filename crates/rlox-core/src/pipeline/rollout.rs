@@ -2,9 +2,9 @@
 
 use super::rollout_gae::{self, Steps};
 use super::{EnvOf, PipelineWiring, current_obs};
-use crate::env::parallel::{Reset, VecEnv};
 use crate::env::spaces::{Actions, Space};
 use crate::env::stepping::{Finals, Stepping};
+use crate::env::vec_env::{Reset, VecEnv};
 use crate::error::{RloxError, check_len};
 use crate::memory::{fits, reserve, reserved};
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::W;
 use crate::RloxError;
 use crate::env::obs_store::ObsStore;
-use crate::env::parallel::Reset;
 use crate::env::spaces::Actions;
+use crate::env::vec_env::Reset;
 use crate::pipeline::collector::AsyncCollector;
 use crate::pipeline::rollout::{
     ActionBatch, Collect, CollectError, Decision, Policy, Rollout, collect,

@@ -1,5 +1,6 @@
-//! What is built on threads takes them, and what they share, from here: the standard library's, or
-//! under `--cfg loom` what the tests that try every interleaving put in their place.
+//! Threads, atomics and channels for the core: those of the standard library, or with `--cfg loom` those of
+//! loom, whose tests try every order in which threads can run. Code that uses threads imports them from
+//! here, so that the tests run that very code.
 
 #[cfg(loom)]
 mod model;

@@ -1,12 +1,13 @@
-//! The standard library's threads and channels as loom has them, and what it lacks written here: each
-//! does what the standard library documents of it, and no more than the core uses.
+//! Loom's threads and atomics under the names of the standard library, and channels, which loom lacks.
+//! Each does what the standard library's documentation says, as far as the core uses it.
 
 pub(crate) use loom::{
     hint,
     sync::{Arc, atomic},
 };
 
-/// Threads; one may end by a panic, and another may look as if it did.
+/// Threads. One that panics ends with an error, as in the standard library; a test can also make a thread
+/// believe that it is panicking.
 pub(crate) mod thread {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::{cell::Cell, io};
@@ -26,13 +27,13 @@ pub(crate) mod thread {
         UNWINDS.with(Cell::get)
     }
 
-    /// From here on this thread looks as if it unwound.
+    /// From here on [`panicking`] says yes in this thread.
     #[cfg(test)]
     pub(crate) fn unwinds() {
         UNWINDS.with(|unwinds| unwinds.set(true));
     }
 
-    /// A thread to be.
+    /// What a thread is started with.
     pub(crate) struct Builder;
 
     impl Builder {
@@ -80,7 +81,7 @@ pub(crate) mod thread {
     }
 }
 
-/// Channels that hold so many values; both ends see when the other one is gone.
+/// Channels that hold a limited number of values. Each end is told when the other one was dropped.
 pub(crate) mod mpsc {
     use std::collections::VecDeque;
     use std::sync::PoisonError;
@@ -129,7 +130,7 @@ pub(crate) mod mpsc {
         (SyncSender(Arc::clone(&channel)), Receiver(channel))
     }
 
-    /// The only end to send at.
+    /// The sending end, of which there is one.
     pub(crate) struct SyncSender<T>(Arc<Channel<T>>);
 
     impl<T> SyncSender<T> {
@@ -154,7 +155,7 @@ pub(crate) mod mpsc {
         }
     }
 
-    /// The end to receive at.
+    /// The receiving end.
     pub(crate) struct Receiver<T>(Arc<Channel<T>>);
 
     impl<T> Receiver<T> {
@@ -172,7 +173,8 @@ pub(crate) mod mpsc {
             }
         }
 
-        /// With no patience, what is there just now; with any, there is time for all that comes.
+        /// Loom has no clock: with a patience of zero only what is already there is received, and with any
+        /// other patience the wait lasts until a value comes or the sender is dropped.
         pub(crate) fn recv_timeout(&self, patience: Duration) -> Result<T, RecvTimeoutError> {
             if !patience.is_zero() {
                 return self.recv().map_err(|_| RecvTimeoutError::Disconnected);

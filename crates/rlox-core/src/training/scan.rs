@@ -13,8 +13,9 @@ pub(crate) const STEPS: usize = 8;
 
 /// `x_i = terms_i + factors_i * x_{i+1}` from the last step to the first, with `next` after the last.
 ///
-/// In turn each step would wait for the one after it. Here each takes on what its neighbour at
-/// distance 1, then 2, then 4 has gathered (Hillis and Steele 1986), and only `next` is waited for.
+/// One by one, each step would have to wait for the result of the step after it. Here eight steps are done
+/// together: each adds what its neighbour at distance 1, then 2, then 4 has summed so far (Hillis and
+/// Steele 1986), so that only `next` has to be waited for.
 #[inline(always)]
 pub(crate) fn back<I: Instructions, T: Real>(
     mut factors: [T; STEPS],

@@ -2,11 +2,9 @@
 
 mod by_index;
 mod by_width;
-mod twice;
 
 pub use by_index::ByIndex;
-pub use by_width::{ByWidth, WIDE};
-pub use twice::Twice;
+pub use by_width::{ByWidth, Twice, WIDE};
 
 use std::fmt::Debug;
 

@@ -9,9 +9,9 @@ use super::*;
 use crate::env::builtins::{CartPole, IDS, Pendulum};
 use crate::env::members::Member;
 use crate::env::obs_store::ObsStore;
-use crate::env::parallel::{Reset, VecEnv};
 use crate::env::spaces::Space;
 use crate::env::stepping::Finals;
+use crate::env::vec_env::{Reset, VecEnv};
 use crate::simd::{FORCED, LEVELS, Level, at_every_level};
 
 /// What `n_steps` give, from environments at several stages of their episodes.

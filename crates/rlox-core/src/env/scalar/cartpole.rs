@@ -1,6 +1,6 @@
 //! [`crate::env::builtins::CartPole`], one alone.
 
-use super::{RLEnv, Transition};
+use super::{RLEnv, Stepped};
 use crate::env::builtins::cartpole::{
     DT, FORCE, GRAVITY, LENGTH, POLE_MASS, POLE_MOMENT, THETA_LIMIT, TOTAL_MASS, X_LIMIT,
 };
@@ -20,7 +20,7 @@ impl<I: StepInfo> RLEnv<I> for CartPole {
         &mut self.0
     }
 
-    fn step(&mut self, action: Action<'_>, _elapsed: u32) -> Transition<I> {
+    fn step(&mut self, action: Action<'_>, _elapsed: u32) -> Stepped<I> {
         let [x, x_dot, theta, theta_dot] = self.0;
         let force = if action == Action::Discrete(1) {
             FORCE
@@ -41,7 +41,7 @@ impl<I: StepInfo> RLEnv<I> for CartPole {
             theta_dot + DT * theta_acc,
         ];
         let [x, _, theta, _] = self.0;
-        Transition {
+        Stepped {
             reward: 1.0,
             terminated: x.abs() > X_LIMIT || theta.abs() > THETA_LIMIT,
             info: I::nothing(),

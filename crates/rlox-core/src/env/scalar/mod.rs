@@ -22,7 +22,7 @@ use super::spaces::{Action, LaneAction};
 /// What a step gives besides the observation. The time limit is no part of it: whoever counts the
 /// steps truncates.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Transition<I> {
+pub struct Stepped<I> {
     /// Reward of the step.
     pub reward: f64,
     /// Whether the step reached a terminal state.
@@ -47,7 +47,7 @@ pub trait RLEnv<I: StepInfo>: Send {
     }
 
     /// Advances the state by one step; `elapsed` are the steps of the episode so far.
-    fn step(&mut self, action: Action<'_>, elapsed: u32) -> Transition<I>;
+    fn step(&mut self, action: Action<'_>, elapsed: u32) -> Stepped<I>;
 
     /// The state as the agent sees it.
     fn obs(&self) -> Vec<f32>;
@@ -94,13 +94,13 @@ impl<P: Physics, I: StepInfo> RLEnv<I> for OneLane<P> {
         }
     }
 
-    fn step(&mut self, action: Action<'_>, elapsed: u32) -> Transition<I> {
+    fn step(&mut self, action: Action<'_>, elapsed: u32) -> Stepped<I> {
         let action = P::Action::one(action).unwrap_or_default();
         let moved = P::step(self.eight(), &[elapsed; LANES], &[action; LANES]);
         for (component, value) in moved.state.as_ref().iter().zip(&mut self.state) {
             *value = component[0];
         }
-        Transition {
+        Stepped {
             reward: moved.rewards[0],
             terminated: moved.terminated[0],
             info: I::nothing(),

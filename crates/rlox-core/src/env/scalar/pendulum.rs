@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::{RLEnv, Transition};
+use super::{RLEnv, Stepped};
 use crate::env::builtins::pendulum::{DT, GRAVITY, MAX_SPEED, MAX_TORQUE, TURN};
 use crate::env::info::StepInfo;
 use crate::env::spaces::Action;
@@ -20,7 +20,7 @@ impl<I: StepInfo> RLEnv<I> for Pendulum {
         &mut self.0
     }
 
-    fn step(&mut self, action: Action<'_>, _elapsed: u32) -> Transition<I> {
+    fn step(&mut self, action: Action<'_>, _elapsed: u32) -> Stepped<I> {
         let [theta, theta_dot] = self.0;
         let torque = match action {
             Action::Continuous(torque) => torque[0].clamp(-MAX_TORQUE, MAX_TORQUE),
@@ -34,7 +34,7 @@ impl<I: StepInfo> RLEnv<I> for Pendulum {
         let acceleration = GRAVITY * theta.sin() + f64::from(3.0 * torque);
         let theta_dot = (theta_dot + acceleration * DT).clamp(-MAX_SPEED, MAX_SPEED);
         self.0 = [theta + theta_dot * DT, theta_dot];
-        Transition {
+        Stepped {
             reward: -cost,
             terminated: false,
             info: I::nothing(),

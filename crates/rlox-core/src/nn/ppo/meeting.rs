@@ -15,7 +15,7 @@ const GONE: u64 = u64::MAX;
 /// What one of the two has brought; on a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
-struct Place {
+struct Side {
     /// Rounds that it has come to.
     round: AtomicU64,
     /// Bits of its numbers in rounds of even and of odd number. Two, since it may bring the next
@@ -25,15 +25,15 @@ struct Place {
 
 /// One thread's end of a meeting.
 pub(super) struct Seat {
-    places: Arc<[Place; 2]>,
+    sides: Arc<[Side; 2]>,
     mine: usize,
 }
 
 /// The two ends of a meeting.
 pub(super) fn meeting() -> (Seat, Seat) {
-    let places = Arc::<[Place; 2]>::default();
+    let sides = Arc::<[Side; 2]>::default();
     let seat = |mine| Seat {
-        places: Arc::clone(&places),
+        sides: Arc::clone(&sides),
         mine,
     };
     (seat(0), seat(1))
@@ -42,7 +42,7 @@ pub(super) fn meeting() -> (Seat, Seat) {
 impl Seat {
     /// Gives `number` for what the other thread brings in this round; None if that thread is gone.
     pub(super) fn exchange(&self, number: f64) -> Option<f64> {
-        let (mine, other) = (&self.places[self.mine], &self.places[1 - self.mine]);
+        let (mine, other) = (&self.sides[self.mine], &self.sides[1 - self.mine]);
         let round = mine.round.load(Ordering::Relaxed) + 1;
         let parity = usize::from(round % 2 == 1);
         mine.numbers[parity].store(number.to_bits(), Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.places[self.mine].round.store(GONE, Ordering::Release);
+            self.sides[self.mine].round.store(GONE, Ordering::Release);
         }
     }
 }

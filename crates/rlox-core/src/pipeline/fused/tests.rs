@@ -11,7 +11,7 @@ use super::W;
 use crate::RloxError;
 use crate::env::builtins::IDS;
 use crate::env::obs_store::ObsStore;
-use crate::env::parallel::Reset;
+use crate::env::vec_env::Reset;
 use crate::nn::{Activation, Activations, Mlp, PackedMlp};
 use crate::pipeline::EnvOf;
 use crate::pipeline::fused::*;

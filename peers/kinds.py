@@ -1,5 +1,5 @@
 """What `rlox-opt peers` measures of this project besides races and operations: `backends`, steps of
-small networks in Burn, Candle, PyTorch and our own path."""
+small networks in Burn, Candle, PyTorch and our own path, and `threads`, of `sharing.py`."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ between its times and those from Python.
 
 def add_to(kinds: Any) -> None:
     """Add them to the command line."""
+    plugins.load(Path(__file__).with_name("sharing.py")).add_to(kinds)
     parser = add_kind(
         kinds,
         "backends",

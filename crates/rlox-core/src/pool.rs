@@ -3,11 +3,12 @@
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::atomic::{
-    AtomicBool,
+    AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
 use rayon::ThreadPoolBuilder;
 
@@ -67,6 +68,34 @@ pub(crate) fn has_room_for(threads: usize) -> bool {
     there.is_ok()
 }
 
+/// Of the time that a thread waits in vain for its helper, so much is worked without any. The loss is
+/// then a twentieth at most, however busy other programs keep the cores.
+const ALONE_AFTER_LOSS: u32 = 20;
+
+/// When a helper is worth another try, in nanoseconds after [`began`].
+static QUIET_AGAIN: AtomicU64 = AtomicU64::new(0);
+
+fn began() -> Instant {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    *BEGAN.get_or_init(Instant::now)
+}
+
+/// Whether a second thread is worth a try: false for some time after it [cost](lost) more than it
+/// brought. All threads of the process learn from one another, since they have the same cores.
+pub(crate) fn is_quiet() -> bool {
+    let quiet_again = QUIET_AGAIN.load(Relaxed);
+    quiet_again == 0 || began().elapsed() >= Duration::from_nanos(quiet_again)
+}
+
+/// To be called with what the help of a second thread has cost, or zero.
+pub(crate) fn lost(time: Duration) {
+    if time > Duration::ZERO {
+        let until = began().elapsed() + time.saturating_mul(ALONE_AFTER_LOSS);
+        let nanos = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
+        QUIET_AGAIN.fetch_max(nanos, Relaxed);
+    }
+}
+
 /// To be called in a process that was forked off, before it does anything else.
 ///
 /// A fork copies the pool, but none of its threads: to hand them work is to wait for ever. So who has
@@ -75,5 +104,23 @@ pub(crate) fn has_room_for(threads: usize) -> bool {
 pub fn forked() {
     if ASKED_FOR.load(Relaxed) {
         LOST.store(true, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::sleep;
+
+    use super::*;
+
+    #[test]
+    fn after_a_loss_there_is_no_help_for_some_time_and_then_there_is() {
+        lost(Duration::from_millis(5));
+        assert!(!is_quiet());
+        let tries = Instant::now();
+        while !is_quiet() {
+            assert!(tries.elapsed() < Duration::from_secs(60)); // other tests lose, too
+            sleep(Duration::from_millis(1));
+        }
     }
 }

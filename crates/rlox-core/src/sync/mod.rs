@@ -6,10 +6,10 @@
 mod model;
 
 #[cfg(loom)]
-pub(crate) use model::{Arc, atomic, hint, mpsc, thread};
+pub(crate) use model::{Arc, Mutex, MutexGuard, PoisonError, atomic, hint, mpsc, thread};
 #[cfg(not(loom))]
 pub(crate) use std::{
     hint,
-    sync::{Arc, atomic, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic, mpsc},
     thread,
 };

@@ -3,8 +3,9 @@
 
 pub(crate) use loom::{
     hint,
-    sync::{Arc, atomic},
+    sync::{Arc, Mutex, MutexGuard, atomic},
 };
+pub(crate) use std::sync::PoisonError;
 
 /// Threads. One that panics ends with an error, as in the standard library; a test can also make a thread
 /// believe that it is panicking.
@@ -12,7 +13,7 @@ pub(crate) mod thread {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::{cell::Cell, io};
 
-    pub(crate) use loom::thread::{Thread, current, yield_now};
+    pub(crate) use loom::thread::{Thread, current, park, yield_now};
 
     use super::Arc;
     use super::atomic::{AtomicBool, Ordering};
@@ -84,14 +85,13 @@ pub(crate) mod thread {
 /// Channels that hold a limited number of values. Each end is told when the other one was dropped.
 pub(crate) mod mpsc {
     use std::collections::VecDeque;
-    use std::sync::PoisonError;
     use std::time::Duration;
 
-    use loom::sync::{Condvar, Mutex, MutexGuard};
+    use loom::sync::Condvar;
 
     pub(crate) use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError};
 
-    use super::Arc;
+    use super::{Arc, Mutex, MutexGuard, PoisonError};
 
     struct Queue<T> {
         values: VecDeque<T>,

@@ -7,17 +7,19 @@
 //! ```
 //!
 //! Actor and critic share no parameter. Each has a side of its own, and in a minibatch they meet
-//! once: for the length of the whole gradient, by which both are clipped. So the sides may run on
-//! two threads, with the same result to the bit.
+//! once: for the length of the whole gradient, by which both are clipped. So the critic's side may be
+//! done by a second thread, with the same result to the bit. The work is offered, not given: the first
+//! thread does both sides where the second one is not there, since other programs have its core.
 
 mod actor;
 mod critic;
-mod meeting;
+mod offer;
 mod parts;
+mod side;
 #[cfg(test)]
 mod tests;
 
-use std::thread::{self, Builder};
+use std::thread::{self, Builder, Thread};
 
 use super::acting::check_choices;
 use super::adam::{Adam, Moments, clip_scale};
@@ -26,7 +28,8 @@ use crate::error::{RloxError, check_len};
 use crate::{Real, pool};
 use actor::Actor;
 use critic::Critic;
-use meeting::{Seat, meeting};
+use offer::{Done, Offer};
+use side::{Pace, Round, Side};
 
 /// A network and where its parameters lie.
 #[derive(Debug)]
@@ -131,7 +134,8 @@ impl Ppo {
     /// One step for each minibatch of each epoch, the first being number `step + 1` of Adam's.
     ///
     /// `order` holds the epochs one after another, each a permutation of the transitions. With
-    /// `threads` above 1, actor and critic learn side by side where there is enough to do.
+    /// `threads` above 1, actor and critic learn side by side where there is enough to do and a core
+    /// to do it on.
     ///
     /// # Errors
     /// If lengths do not agree, an action or index is none, a clip range or the target is negative, or
@@ -166,61 +170,61 @@ impl Ppo {
         let work = order.len().saturating_mul(n_params);
         let rows = self.batch_size.min(n);
         let mut actor = Actor::new(self, policy.actor, policy.log_std, rows)?;
-        let mut critic = Critic::new(self, policy.critic, rows)?;
-        let minibatches = || {
-            let epochs = order.chunks(n);
-            epochs
-                .flat_map(|epoch| epoch.chunks(self.batch_size))
-                .zip(step + 1..)
-        };
+        let critic = Critic::new(self, policy.critic, rows)?;
+        let epochs = order.chunks(n);
+        let minibatches = epochs.flat_map(|epoch| epoch.chunks(self.batch_size));
+        let minibatches = minibatches.zip(step + 1..);
 
+        let offer = Offer::new(Round::new(critic));
+        let worth_it = threads > 1 && work >= PARALLEL_WORK && pool::is_quiet();
         // A system that has no thread to give is not worth an error.
-        let worth_it = threads > 1 && work >= PARALLEL_WORK;
-        let side_by_side = worth_it && pool::has_room_for(1) && {
-            let (actors, critics) = meeting();
+        if worth_it && pool::has_room_for(1) {
             thread::scope(|scope| {
-                let other = || self.side(&mut critic, critics, rollout, minibatches());
-                let started = Builder::new().spawn_scoped(scope, other).is_ok();
-                if started {
-                    self.side(&mut actor, actors, rollout, minibatches());
-                }
-                started
-            })
-        };
-        if !side_by_side {
-            let _flush = FlushDenormals::new();
-            for (batch, t) in minibatches() {
-                let Some(norm) = actor.gradient(rollout, batch) else {
-                    break;
+                let helping = || {
+                    let _flush = FlushDenormals::new();
+                    offer.help(|round| round.run(rollout));
                 };
-                let norm = norm + critic.gradient(rollout, batch).unwrap_or(f64::NAN);
-                let scale = clip_scale(norm, self.max_grad_norm);
-                actor.step(t, scale);
-                critic.step(t, scale);
-            }
+                let started = Builder::new().spawn_scoped(scope, helping);
+                let helper = started.as_ref().map(|helper| helper.thread()).ok();
+                let _closing = helper.map(|helper| offer.closing(|| helper.unpark()));
+                self.learn(&mut actor, &offer, helper, rollout, minibatches);
+            });
+        } else {
+            self.learn(&mut actor, &offer, None, rollout, minibatches);
         }
+        let critic = offer.into_work().settled();
         Ok(self.figures(&actor, &critic))
     }
 
-    /// All that one side does, on a thread of its own.
-    fn side<'a>(
+    /// A step of both sides for each of the minibatches `(rows, number)`; that of the critic's side
+    /// for the last one is still due.
+    fn learn<'a>(
         &self,
-        side: &mut impl Side,
-        seat: Seat,
+        actor: &mut impl Side,
+        critic: &Offer<Round<'a, impl Side>>,
+        helper: Option<&Thread>,
         rollout: &Rollout<'_>,
         minibatches: impl Iterator<Item = (&'a [i64], u64)>,
     ) {
         let _flush = FlushDenormals::new();
+        let mut pace = Pace::default();
         for (batch, t) in minibatches {
-            let norm = side.gradient(rollout, batch);
-            let others = seat.exchange(norm.unwrap_or(ENOUGH));
-            let (Some(norm), Some(others)) = (norm, others) else {
+            critic.work().batch = batch;
+            let helped = pace.begin(helper, batch.len() == self.batch_size);
+            if let Some(helper) = helped {
+                critic.open(|| helper.unpark());
+            }
+            let norm = actor.gradient(rollout, batch);
+            let done = critic.finish(helped.is_some(), |round| round.run(rollout));
+            let Some(norm) = norm.filter(|_| done != Done::Half) else {
                 return;
             };
-            if others == ENOUGH {
-                return;
-            }
-            side.step(t, clip_scale(norm + others, self.max_grad_norm));
+            let mut round = critic.work();
+            let scale = clip_scale(norm + round.norm.unwrap_or(f64::NAN), self.max_grad_norm);
+            round.step = Some((t, scale));
+            drop(round);
+            actor.step(t, scale);
+            pace.end(done);
         }
     }
 
@@ -241,18 +245,6 @@ impl Ppo {
             clip_fraction: actor.sums.clip_fraction / n_minibatches,
         }
     }
-}
-
-/// What a side brings in place of a squared length, which is never negative, to end the update.
-const ENOUGH: f64 = f64::NEG_INFINITY;
-
-/// One of the two networks in training.
-trait Side {
-    /// Makes the gradient of the loss of a minibatch; its squared length, or None to end the update
-    /// before this minibatch.
-    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64>;
-    /// Adam's step number `t` with that gradient, times `scale`; what the minibatch adds to the figures.
-    fn step(&mut self, t: u64, scale: f32);
 }
 
 /// Rows of `from`, `width` elements each, that `batch` names, one after another.

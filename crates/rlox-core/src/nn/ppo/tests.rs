@@ -46,6 +46,11 @@ impl Case {
         order: &[i64],
         threads: usize,
     ) -> Result<Figures, RloxError> {
+        let (policy, rollout) = self.parts(gaussian);
+        PPO.update(policy, &rollout, order, 0, threads)
+    }
+
+    fn parts(&mut self, gaussian: bool) -> (ActorCritic<'_>, Rollout<'_>) {
         let [actor, critic, log_std] = &mut self.state;
         let policy = ActorCritic {
             actor: Network {
@@ -71,7 +76,7 @@ impl Case {
             advantages,
             returns,
         };
-        PPO.update(policy, &rollout, order, 0, threads)
+        (policy, rollout)
     }
 }
 
@@ -120,15 +125,89 @@ fn two_threads_do_to_the_bit_what_one_does() {
     }
 }
 
+/// A side that waits in each round until the helper has begun the other side's.
+struct Waits<'a, A, C> {
+    side: A,
+    critic: &'a Offer<C>,
+    helped: usize,
+}
+
+impl<A: Side, C> Side for Waits<'_, A, C> {
+    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64> {
+        self.helped += usize::from(self.critic.is_taken());
+        self.side.gradient(rollout, batch)
+    }
+
+    fn step(&mut self, t: u64, scale: f32) {
+        self.side.step(t, scale);
+    }
+}
+
 #[test]
-fn a_thread_that_panics_does_not_leave_the_other_waiting() {
-    let (one, other) = meeting();
-    let gone = std::thread::spawn(move || {
-        let _seat = other;
-        panic!("as it must");
+fn who_does_the_critics_side_does_not_change_a_bit() {
+    let n = 500;
+    let order = order(n, 4);
+    let mut alone = Case::new(n, 16, 3);
+    let figures = alone.update(false, &order, 1).unwrap();
+    // Where the machine is busy no help is asked for until it is quiet again.
+    let mut helped = 0;
+    for _ in 0..10_000 {
+        let mut case = Case::new(n, 16, 3);
+        let (policy, rollout) = case.parts(false);
+        let actor = Actor::new(&PPO, policy.actor, policy.log_std, PPO.batch_size).unwrap();
+        let critic = Critic::new(&PPO, policy.critic, PPO.batch_size).unwrap();
+        let critic = Offer::new(Round::new(critic));
+        let mut actor = Waits {
+            side: actor,
+            critic: &critic,
+            helped: 0,
+        };
+        std::thread::scope(|scope| {
+            let helper = scope.spawn(|| {
+                let _flush = FlushDenormals::new();
+                critic.help(|round| round.run(&rollout));
+            });
+            let _closing = critic.closing(|| helper.thread().unpark());
+            let minibatches = order
+                .chunks(n)
+                .flat_map(|epoch| epoch.chunks(PPO.batch_size));
+            let helper = Some(helper.thread());
+            PPO.learn(&mut actor, &critic, helper, &rollout, minibatches.zip(1..));
+        });
+        let Waits {
+            side: actor,
+            helped: again,
+            ..
+        } = actor;
+        helped += again;
+        let critic = critic.into_work().settled();
+        assert_eq!(PPO.figures(&actor, &critic), figures);
+        drop((actor, critic));
+        assert_eq!(case.state, alone.state);
+        if helped > 10 {
+            return;
+        }
+    }
+    panic!("no helper came");
+}
+
+#[test]
+fn what_a_helper_leaves_when_it_panics_is_not_held_to_be_done() {
+    let offer = Offer::new(0);
+    std::thread::scope(|scope| {
+        let helper = scope.spawn(|| {
+            offer.help(|work| {
+                *work += 1;
+                panic!("as it must");
+            });
+        });
+        offer.open(|| helper.thread().unpark());
+        assert!(offer.is_taken());
+        assert!(offer.finish(true, |_| ()) == Done::Half);
+        drop(offer.closing(|| helper.thread().unpark()));
+        assert!(helper.join().is_err());
     });
-    assert!(gone.join().is_err());
-    assert_eq!(one.exchange(1.0), None);
+    assert_eq!(*offer.work(), 1);
 }
 
 #[test]

@@ -1,0 +1,73 @@
+"""Two threads against one, as a page and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rlox_opt.views import html, units
+from rlox_opt.views.markdown import table_lines
+from rlox_opt.views.model import Section, Table
+from rlox_opt.views.primitives import facts
+
+HEADING = "Two threads against one"
+_NOT_OURS = 0.1  # of a core: what others may take of a machine that is held to be quiet
+
+
+def summary(found: Mapping[str, Any]) -> Table:
+    """A row for each case and each number of busy processes beside it."""
+    rows = [
+        (
+            row["case"],
+            _beside(*row["beside"]),
+            _ratio(row),
+            units.fine_seconds(row["one_s"]),
+            f"{row['others']:.2f}",
+        )
+        for row in found["table"]
+    ]
+    columns = ("case", "busy beside", "two threads × one", "a call, one thread", "others' cores")
+    return Table(columns, rows, left=2)
+
+
+def explained(found: Mapping[str, Any]) -> str:
+    """How to read the table, in a few sentences."""
+    unquiet = [r for r in found["table"] if not r["beside"][0] and r["others"] > _NOT_OURS]
+    warning = " The machine was not quiet where nothing was to be beside." if unquiet else ""
+    return (
+        "Speed with two threads over speed with one, in turn; geometric means over new processes, "
+        "with 95 % intervals by Student's t. Others' cores: how many cores all other processes "
+        f"took, the busy ones among them.{warning}"
+    )
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """The whole document."""
+    lines = [f"# {HEADING}", "", explained(found), "", *table_lines(summary(found))]
+    lines += [f"- {text}" for text in found["left_out"]]
+    lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
+    return "\n".join(lines) + "\n"
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """One file that needs no other and no network."""
+    sections = [Section("threads", "Cases", [explained(found)], [summary(found)])]
+    worst = min(row["ratio"] for row in found["table"])
+    return html.document(
+        HEADING,
+        HEADING,
+        [("slowest", f"{worst:.2f} ×")],
+        [("Left out", list(found["left_out"]))],
+        sections,
+        facts(found),
+    )
+
+
+def _beside(number: int, priority: str) -> str:
+    return f"{number}, {priority} priority" if number else "nothing"
+
+
+def _ratio(row: Mapping[str, Any]) -> str:
+    """ "1.56 (1.51 – 1.61)"."""
+    ends = row["ci95"]
+    return f"{row['ratio']:.2f}" + (f" ({ends[0]:.2f} – {ends[1]:.2f})" if ends else "")

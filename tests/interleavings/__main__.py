@@ -29,8 +29,8 @@ examples:
   make interleavings ARGS=--long      with more preemptions of the collector: some minutes
   make interleavings ARGS=--planted   plants bugs, one at a time, and sees that each is found
 
-What one thread offers another in `nn::ppo` is tried in all interleavings, and with all values that the
-memory model lets a load see; the hand-over of the collector in all that preempt a thread a few
+What one thread offers another in `nn::ppo` is tried in all interleavings, and with all values that
+the memory model lets a load see; the hand-over of the collector in all that preempt a thread a few
 times at most, on channels that do what the standard library documents of its own.
 
 exit codes (make turns each but 0 into 2):

@@ -83,7 +83,8 @@ def _template() -> Path:
         shutil.copy(ROOT / path, made / name)
     primitives = Path("peers") / "primitives"
     shutil.copytree(ROOT / primitives, made / primitives, ignore=source)
-    shutil.copy(ROOT / "peers" / "kinds.py", made / "peers")
+    for kind in ("kinds.py", *(path.name for path in (ROOT / "peers").glob("sharing*.py"))):
+        shutil.copy(ROOT / "peers" / kind, made / "peers")
     tree = {str(p.relative_to(made)): p.read_text() for p in made.rglob("*") if p.is_file()}
     tree |= {path: (ROOT / path).read_text() for path in _EDITED_BY_NEW}
     tree |= {"pyproject.toml": _settings()}

@@ -68,9 +68,13 @@ pub(crate) fn has_room_for(threads: usize) -> bool {
     there.is_ok()
 }
 
-/// Of the time that a thread waits in vain for its helper, so much is worked without any. The loss is
-/// then a twentieth at most, however busy other programs keep the cores.
+/// Of the time that a thread waits in vain for its helper, so much is worked without any. The loss
+/// is then about a twentieth, however busy other programs keep the cores.
 const ALONE_AFTER_LOSS: u32 = 20;
+
+/// No more is held to be lost at once: a process that was stopped for an hour has not waited for its
+/// helper.
+const LONGEST_LOSS: Duration = Duration::from_millis(100);
 
 /// When a helper is worth another try, in nanoseconds after [`began`].
 static QUIET_AGAIN: AtomicU64 = AtomicU64::new(0);
@@ -90,7 +94,7 @@ pub(crate) fn is_quiet() -> bool {
 /// To be called with what the help of a second thread has cost, or zero.
 pub(crate) fn lost(time: Duration) {
     if time > Duration::ZERO {
-        let until = began().elapsed() + time.saturating_mul(ALONE_AFTER_LOSS);
+        let until = began().elapsed() + time.min(LONGEST_LOSS) * ALONE_AFTER_LOSS;
         let nanos = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
         QUIET_AGAIN.fetch_max(nanos, Relaxed);
     }

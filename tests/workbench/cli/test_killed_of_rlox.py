@@ -140,7 +140,8 @@ def test_a_comparison_that_counts_under_valgrind(
     projects.write(
         tmp_path,
         f'package = "rlox"\ncards = "{projects.HERE.cards}"\n'
-        'build = { by = "cargo", manifest = "' + str(MANIFEST) + '" }',
+        'build = { by = "cargo", manifest = "' + str(MANIFEST) + '", '
+        'laboratory = { crate = "rlox-laboratory", library = "_laboratory" } }',
     )
     quick = ("--sizes", "n_envs=4", "--restarts", "5", "--no-record")
     process = start("cmp", "p13", *quick, program=("-c", COUNTS), folder=tmp_path)

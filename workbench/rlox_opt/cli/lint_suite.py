@@ -7,7 +7,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.sides import add_suite, built, measured_by
+from rlox_opt.cli.sides import add_suite, builds_for, built, measured_by
 from rlox_opt.cli.types import Once, pattern
 from rlox_opt.project.commits import WORKING_TREE
 from rlox_opt.system import exits
@@ -137,7 +137,7 @@ def _dynamic(
     for side in sides:
         project.builds.check(side)
     with reporter() as progress:
-        made = built(project.builds, sides, progress)
+        made = built(builds_for(project, arguments.bench), sides, progress)
         with side_by_side(project, made[0], made[-1], again=False) as packages:
             if base is None:
                 packages.sides = {"head": packages.sides["head"]}

@@ -144,11 +144,11 @@ def _show(chosen: list[Card], courses: Mapping[str, Course]) -> None:
         rows.append((card.id, band, course.verdict, *shown))
     headings = ("id", "predicted", "made", "prediction", "work", "record")
     to = console()
-    to.print(Grid(headings, rows, left=len(headings)))
+    to.print(Grid(headings, rows, left=3))
     counts = Counter(course.verdict for course in courses.values())
     of = ", ".join(f"{counts[v]} {v}" for v in precedence.VERDICTS if counts[v])
     to.print()
-    to.print(Told(f"{of}; the columns after it are the first commits of each", "dim"))
+    to.print(Told(f"{of}; prediction, work and record are the first commit of each", "dim"))
 
 
 def _write(card: Card, arguments: argparse.Namespace) -> int:

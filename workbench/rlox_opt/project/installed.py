@@ -50,7 +50,9 @@ class Installed:
         """Whether it is here with an extension that has them."""
         if not self.there():
             return False
-        _imported(self.package)  # whose own error tells more than that of a search in it
+        _imported(
+            f"{self.package}.{self.library}"
+        )  # whose own error tells more than that of a search in it
         return not self.laboratory or bool(find_spec(f"{self.package}.{self.laboratory}"))
 
     def paired(self) -> set[str]:

@@ -138,8 +138,7 @@ class ByCargo:
             expected = {of for of in on if re.fullmatch(self.by.told or ".*", of)}
             built_at = self._check(folder, revision, expected)
             if pairs:
-                with worker(folder / pairs, random.Random()) as ask:
-                    self._is_asked_for(ask("build"), revision, expected)
+                self._check_pairs(folder / pairs, revision, expected)
         except NotBuiltError:
             for of in self.folder.glob(f"extension-{asked}*.so"):
                 of.unlink()
@@ -230,6 +229,17 @@ class ByCargo:
                 f"{sys.executable} -c 'import {self.package}'` shows where"
             ) from None
         return self._is_asked_for(info, revision, expected)
+
+    def _check_pairs(self, pairs: Path, revision: Revision, expected: set[str]) -> None:
+        """As `_check`, of the laboratory's extension."""
+        try:
+            with worker(pairs, random.Random()) as ask:
+                info = ask("build")
+        except ContestError as error:
+            last = str(error).splitlines()[-1]
+            title = f"the laboratory of {revision.title}"
+            raise NotBuiltError(f"{title} cannot be loaded: {last}") from None
+        self._is_asked_for(info, revision, expected)
 
     def _is_asked_for(self, info: Any, revision: Revision, expected: set[str]) -> str:
         """The commit that an extension says it was built at. Raises NotBuiltError as `_check`."""

@@ -192,6 +192,7 @@ impl Ppo {
         } else {
             self.learn(&mut actor, &offer, None, rollout, minibatches);
         }
+        let _flush = FlushDenormals::new();
         let critic = offer.into_work().settled();
         Ok(self.figures(&actor, &critic))
     }
@@ -208,9 +209,10 @@ impl Ppo {
     ) {
         let _flush = FlushDenormals::new();
         let mut pace = Pace::default();
+        let whole = self.batch_size.min(rollout.log_probs.len());
         for (batch, t) in minibatches {
             critic.work().batch = batch;
-            let helped = pace.begin(helper, batch.len() == self.batch_size);
+            let helped = pace.begin(helper, batch.len() == whole);
             if let Some(helper) = helped {
                 critic.open(|| helper.unpark());
             }

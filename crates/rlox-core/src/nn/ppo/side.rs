@@ -74,13 +74,14 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Begins a minibatch; gives back the helper if it shall be offered half of it.
+    /// Begins a minibatch; gives back the helper if it shall be offered half of it. A smaller one at
+    /// the end of an epoch says nothing of how long the others take, and is not offered.
     pub(super) fn begin<'a>(
         &mut self,
         helper: Option<&'a Thread>,
         whole: bool,
     ) -> Option<&'a Thread> {
-        let helper = helper.filter(|_| self.alone.is_some() && pool::is_quiet());
+        let helper = helper.filter(|_| whole && self.alone.is_some() && pool::is_quiet());
         self.now = whole.then(|| (Instant::now(), helper.is_some()));
         helper
     }

@@ -38,7 +38,8 @@ def with_sde(
     given = policy_kwargs or {}
     if not use_sde:
         if given.get("squash_output") or given.get("use_sde"):
-            raise Unsupported("policy_kwargs: squash_output belongs to use_sde=True of the trainer")
+            name = "squash_output" if given.get("squash_output") else "use_sde"
+            raise Unsupported(f"policy_kwargs: {name} belongs to use_sde=True of the trainer")
         return policy_kwargs
     if isinstance(policy, nn.Module):
         raise ValueError("use_sde: describes a policy by name; this one is made already")

@@ -86,7 +86,7 @@ pub(crate) fn moments<'x>(
 /// actor, critic : tuple
 ///     Networks for logits, or means, and for the value.
 /// log_std : tuple or None
-///     Moments of the log-deviation, shape (act_dim,); None means discrete actions.
+///     Moments of the log-deviation, shape (act_dim,); None: discrete actions, or bits.
 /// rollout : tuple
 ///     ``(obs, actions, log_probs, advantages, returns)``: float32 of shape (n, obs_dim), int64 of
 ///     shape (n,), with ``nvec`` (n, len(nvec)), or float32 of shape (n, act_dim), and three times
@@ -119,7 +119,8 @@ pub(crate) fn moments<'x>(
 /// ValueError
 ///     A shape, an array not contiguous in C order, an index or an action that is none, arrays that
 ///     share memory with one that is written to, a clip range or target that is negative or no number,
-///     an `nvec` that does not go with the actor or with `log_std`.
+///     an `nvec` that does not go with the actor or with `log_std`, `bits` beside either of them, or bits
+///     that are not 0 or 1.
 /// TypeError
 ///     No array, or another dtype.
 /// MemoryError

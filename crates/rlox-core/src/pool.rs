@@ -20,19 +20,19 @@ const OF_A_THREAD: usize = 32 << 20;
 /// Whether anybody was told of other threads, so that the pool may have been started.
 static ASKED_FOR: AtomicBool = AtomicBool::new(false);
 /// Whether the pool was started in the process that this one was forked from, or could not be.
-static LOST: AtomicBool = AtomicBool::new(false);
+static NO_POOL: AtomicBool = AtomicBool::new(false);
 /// Whether it was tried.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Threads that can share work: 1 means that there is none but the caller.
 pub(crate) fn threads() -> usize {
-    if LOST.load(Relaxed) {
+    if NO_POOL.load(Relaxed) {
         return 1;
     }
     ASKED_FOR.store(true, Relaxed);
     if !STARTED.load(Acquire) {
         start();
-        if LOST.load(Relaxed) {
+        if NO_POOL.load(Relaxed) {
             return 1;
         }
     }
@@ -54,7 +54,7 @@ fn start() {
         built.is_err_and(|error| error.source().is_some())
     };
     if lost {
-        LOST.store(true, Relaxed);
+        NO_POOL.store(true, Relaxed);
     }
     STARTED.store(true, Release);
 }
@@ -84,7 +84,7 @@ fn began() -> Instant {
     *BEGAN.get_or_init(Instant::now)
 }
 
-/// Whether a second thread is worth a try: false for some time after it [cost](lost) more than it
+/// Whether a second thread is worth a try: false for some time after it [cost](wasted) more than it
 /// brought. All threads of the process learn from one another, since they have the same cores.
 pub(crate) fn is_quiet() -> bool {
     let quiet_again = QUIET_AGAIN.load(Relaxed);
@@ -92,7 +92,7 @@ pub(crate) fn is_quiet() -> bool {
 }
 
 /// To be called with what the help of a second thread has cost, or zero.
-pub(crate) fn lost(time: Duration) {
+pub(crate) fn wasted(time: Duration) {
     if time > Duration::ZERO {
         let until = began().elapsed() + time.min(LONGEST_LOSS) * ALONE_AFTER_LOSS;
         let nanos = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
@@ -107,7 +107,7 @@ pub(crate) fn lost(time: Duration) {
 /// its own.
 pub fn forked() {
     if ASKED_FOR.load(Relaxed) {
-        LOST.store(true, Relaxed);
+        NO_POOL.store(true, Relaxed);
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn after_a_loss_there_is_no_help_for_some_time_and_then_there_is() {
-        lost(Duration::from_millis(5));
+        wasted(Duration::from_millis(5));
         assert!(!is_quiet());
         let tries = Instant::now();
         while !is_quiet() {

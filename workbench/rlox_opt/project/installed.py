@@ -50,9 +50,8 @@ class Installed:
         """Whether it is here with an extension that has them."""
         if not self.there():
             return False
-        _imported(
-            f"{self.package}.{self.library}"
-        )  # whose own error tells more than that of a search in it
+        # First, since its own error tells more than that of a search beside it.
+        _imported(f"{self.package}.{self.library}")
         return not self.laboratory or bool(find_spec(f"{self.package}.{self.laboratory}"))
 
     def paired(self) -> set[str]:

@@ -43,8 +43,8 @@ pub struct Network<'a> {
 /// The actor-critic to train.
 #[derive(Debug)]
 pub struct ActorCritic<'a> {
-    /// Gives the logits of a categorical distribution, or of several independent ones side by side, or
-    /// the mean of a diagonal Gaussian.
+    /// Gives the logits of a categorical distribution, of several independent ones side by side or of
+    /// independent bits, or the mean of a diagonal Gaussian.
     pub actor: Network<'a>,
     /// Gives the value.
     pub critic: Network<'a>,

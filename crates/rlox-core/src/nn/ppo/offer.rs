@@ -22,7 +22,7 @@ mod state {
     /// The helper does it.
     pub(super) const TAKEN: u8 = 2;
     /// The helper unwound while it did it.
-    pub(super) const LOST: u8 = 3;
+    pub(super) const UNWOUND: u8 = 3;
     /// No more will be offered.
     pub(super) const CLOSED: u8 = 4;
 }
@@ -80,14 +80,14 @@ impl<W> Offer<W> {
             return Done::Alone;
         }
         match self.wait_while(TAKEN) {
-            LOST => Done::Half,
+            UNWOUND => Done::Half,
             _ => Done::Helped,
         }
     }
 
     /// For the helper: does by `run` what it finds on offer, until no more comes.
     pub(super) fn help(&self, run: impl Fn(&mut W)) {
-        while !matches!(self.wait_while(NOTHING), CLOSED | LOST) {
+        while !matches!(self.wait_while(NOTHING), CLOSED | UNWOUND) {
             if self.moves(OPEN, TAKEN) {
                 let taken = Taken(self);
                 run(&mut self.work());
@@ -145,12 +145,16 @@ impl Spinning {
     }
 }
 
-/// Gives the work back, done or lost.
+/// Gives the work back, done or half done.
 struct Taken<'a, W>(&'a Offer<W>);
 
 impl<W> Drop for Taken<'_, W> {
     fn drop(&mut self) {
-        let end = if thread::panicking() { LOST } else { NOTHING };
+        let end = if thread::panicking() {
+            UNWOUND
+        } else {
+            NOTHING
+        };
         self.0.state.store(end, Release);
         self.0.owner.unpark();
     }
@@ -167,7 +171,7 @@ impl<W, F: Fn()> Drop for Closing<'_, W, F> {
         // What an owner that unwinds had offered is withdrawn. A helper that is at work gives it back
         // first: otherwise its giving back would undo the closing, and it would wait for ever.
         self.offer.moves(OPEN, NOTHING);
-        if self.offer.wait_while(TAKEN) != LOST {
+        if self.offer.wait_while(TAKEN) != UNWOUND {
             self.offer.state.store(CLOSED, Release);
         }
         (self.wake)();

@@ -98,13 +98,13 @@ impl Pace {
         };
         if done == Done::Helped {
             self.missed = 0;
-            pool::lost(took.saturating_sub(alone));
+            pool::wasted(took.saturating_sub(alone));
             return;
         }
         self.missed += 1;
         if self.missed == MISSED {
             self.missed = 0;
-            pool::lost(alone.max(offer::SPIN)); // about what it takes to make or wake a thread
+            pool::wasted(alone.max(offer::SPIN)); // about what it takes to make or wake a thread
         }
     }
 }

@@ -9,6 +9,9 @@ fn main() {
     // compile that crate at every build.
     println!("cargo:rerun-if-changed=../rlox-python/build.rs");
 
+    // The same source without this is the library that the laboratory is made of.
+    println!("cargo:rustc-cfg=extension");
+
     // rust-lld packs segments so that file offsets and addresses differ, and the unwinders of
     // sampling profilers then see one frame per stack. Separate segments keep stacks whole.
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {

@@ -21,7 +21,7 @@ WORKBENCH = [
 ]  # fmt: skip
 AROUND_NUMPY = [
     path
-    for crate in ("rlox-binding", "rlox-laboratory", "rlox-python")
+    for crate in ("rlox-laboratory", "rlox-python")
     for path in (ROOT / "crates" / crate / "src").rglob("*.rs")
 ]
 FOLDERS = {"rlox": ROOT / "rlox", "rlox_opt": ROOT / "workbench" / "rlox_opt"}
@@ -202,7 +202,7 @@ def test_what_ships_does_not_depend_on_the_laboratory() -> None:
         found.add(crate := waiting.pop())
         manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text())
         waiting += {of for of in manifest["dependencies"] if of.startswith("rlox-")} - found
-    assert found == {"rlox-python", "rlox-binding", "rlox-core"}
+    assert found == {"rlox-python", "rlox-core"}
 
 
 def test_the_memory_of_numpy_is_reached_in_one_module() -> None:

@@ -113,7 +113,7 @@ def sources() -> Path:
         shutil.copy(ROOT / name, SOURCES)
     code, said = check()
     assert code == 0, said
-    return SOURCES / "crates" / "rlox-binding" / "src"
+    return SOURCES / "crates" / "rlox-python" / "src"
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

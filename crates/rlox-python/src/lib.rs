@@ -1,11 +1,49 @@
-//! `rlox._core`, the extension that ships: its whole public surface, on one screen.
+//! The data plane for Python: `rlox._core`, the extension that ships.
+//!
+//! The same source is the library `rlox_binding`, of which the laboratory's extension is made, and which
+//! has no module for Python of its own. What ships does not depend on that library: cargo compiles one
+//! with fewer passes, for the linker to go on with, and generic kernels then came out slower, GAE by half.
 
+mod acting;
+mod arrays;
+mod buffer;
+#[cfg(extension)]
 mod build_info;
+mod crossing;
+mod env;
+mod errors;
+mod fused;
+mod lent;
+mod llm;
+mod lock;
+mod names;
+mod nn;
+mod numbers;
+mod pipeline;
+mod sac;
+mod spans;
+mod training;
 
+pub use acting::ActionSampler;
+pub use buffer::prioritized::PrioritizedReplayBuffer;
+pub use buffer::replay::ReplayBuffer;
+pub use crossing::{count_crossings, roundtrip, take_crossings};
+pub use env::{VecEnv, builtin_envs};
+pub use fused::collect_rollout;
+pub use llm::{compute_group_advantages, compute_token_kl};
+pub use nn::ppo_update;
+pub use pipeline::AsyncCollector;
+pub use sac::SacUpdate;
+pub use spans::{record_spans, take_spans};
+pub use training::{compute_gae, compute_gae_batched, compute_vtrace};
+
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 // A Python that can do without its lock is asked to take it here, since a call that keeps the
-// interpreter relies on nobody else writing to its arrays meanwhile (`arrays` of the binding).
+// interpreter relies on nobody else writing to its arrays meanwhile (`arrays`).
+#[cfg(extension)]
 #[pymodule(gil_used = true)]
 mod _core {
     use super::*;
@@ -13,7 +51,7 @@ mod _core {
     #[pymodule_export]
     use super::build_info::{build_info, instructions};
     #[pymodule_export]
-    use rlox_binding::{
+    use super::{
         ActionSampler, AsyncCollector, PrioritizedReplayBuffer, ReplayBuffer, SacUpdate, VecEnv,
         builtin_envs, collect_rollout, compute_gae, compute_gae_batched, compute_group_advantages,
         compute_token_kl, compute_vtrace, count_crossings, ppo_update, record_spans, roundtrip,
@@ -22,6 +60,67 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        rlox_binding::init(module)
+        super::init(module)
+    }
+}
+
+/// What the pairs of optimisations in the binding are made of: twins, and what is around them.
+pub mod seams {
+    pub use crate::arrays::{Argument, BORROWS, Borrows, FULL, Looks, Unguarded, reading};
+    pub use crate::buffer::gil::{Gil, Held, Released};
+    pub use crate::buffer::sampling::{
+        ByBatch, IntoArrays, Memory, Sampling, Source, sample_under,
+    };
+    pub use crate::buffer::{Transition, push, push_batch};
+    pub use crate::crossing::Site;
+    pub use crate::errors::{reserved, to_py};
+    pub use crate::lock::Lock;
+    pub use crate::numbers::List;
+}
+
+/// What an extension does when it is imported.
+///
+/// Collectors end before the interpreter does: their threads could not call Python any more. A fork
+/// waits for what other threads have locked, and has none of our threads.
+///
+/// # Errors
+/// ImportError without Python's global lock; MemoryError.
+pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    require_the_lock(module.py())?;
+    arrays::prepare(module.py())?;
+    // PyO3 has such things, too: those that it takes for a bool of NumPy's, and for an error.
+    let wants_a_bool = wrap_pyfunction!(crossing::count_crossings, module)?;
+    let numpys = module.py().import("numpy")?.getattr("False_")?;
+    wants_a_bool.call1((numpys,))?;
+    drop(wants_a_bool.call1((module,)));
+    let close_all = wrap_pyfunction!(pipeline::close_all, module)?;
+    module
+        .py()
+        .import("atexit")?
+        .call_method1("register", (close_all,))?;
+    // Where there is no fork, there is nothing to register with.
+    if let Ok(register) = module.py().import("os")?.getattr("register_at_fork") {
+        let hooks = PyDict::new(module.py());
+        let before = wrap_pyfunction!(pipeline::before_fork, module)?;
+        let after = wrap_pyfunction!(pipeline::after_fork, module)?;
+        let forked = wrap_pyfunction!(pipeline::forked, module)?;
+        hooks.set_item("before", before)?;
+        hooks.set_item("after_in_parent", after)?;
+        hooks.set_item("after_in_child", forked)?;
+        register.call((), Some(&hooks))?;
+    }
+    Ok(())
+}
+
+/// Python without its lock gives it back to a module that asks for it, unless it was told not to.
+fn require_the_lock(py: Python<'_>) -> PyResult<()> {
+    let sys = py.import("sys")?;
+    let asked = sys.getattr("_is_gil_enabled"); // from Python 3.13 on
+    match asked.and_then(|is_enabled| is_enabled.call0()?.is_truthy()) {
+        Ok(false) => Err(PyImportError::new_err(
+            "rlox needs Python's global interpreter lock, which PYTHON_GIL=0 or -X gil=0 has \
+             switched off; run Python without that setting",
+        )),
+        _ => Ok(()),
     }
 }

@@ -214,8 +214,8 @@ def test_the_memory_of_numpy_is_reached_in_one_module() -> None:
         r"|\.data\(|\.try_readonly|\.try_readwrite|\.readonly\(|\.readwrite\(|get_owned|PyBuffer|as_ptr"
     )
     attaches = re.compile(r"attach\(|assume_attached|with_gil")
-    numbers, arrays = "rlox-binding/src/numbers.rs", crates / "rlox-binding/src/arrays"
-    may_attach = ("rlox-binding/src/pipeline/", "rlox-laboratory/src/numpy")
+    numbers, arrays = "rlox-python/src/numbers.rs", crates / "rlox-python/src/arrays"
+    may_attach = ("rlox-python/src/pipeline/", "rlox-laboratory/src/numpy")
     found = {
         (str(path.relative_to(crates)), word)
         for path in AROUND_NUMPY

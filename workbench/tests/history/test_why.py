@@ -143,12 +143,13 @@ def test_a_loop_that_turns_more_often_is_named_with_its_line(toys: Project) -> N
 def test_what_the_change_calls_more_often_is_named_beside_the_function_that_it_touches(
     toys: Project,
 ) -> None:
-    found = looked(toys, "Sums.time_work", more="[helper(numbers) for _ in range(3)]")
+    # So many that it is most of the time: the ratio is measured apart, on a machine that may be busy.
+    found = looked(toys, "Sums.time_work", more="[helper(numbers) for _ in range(12)]")
     assert found.functions[0].name == "helper"
     assert found.functions[0].in_diff is False
     assert named(found.touched) == ["toy/__init__.py:work"]
     (line,) = [of for of in found.lines if of.in_diff] or [None]
-    assert line is None or line.text == "[helper(numbers) for _ in range(3)]"
+    assert line is None or line.text == "[helper(numbers) for _ in range(12)]"
 
 
 @pytest.mark.slow

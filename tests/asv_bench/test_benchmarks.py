@@ -96,7 +96,9 @@ def test_timed_benchmarks_come_in_rounds_interleaved_with_the_other_commit(
     assert not [name for name, number in rounds.items() if number < 2]
 
 
-@pytest.mark.parametrize("module", ["boundary", "data_plane", "memory", "pairs"])
+@pytest.mark.parametrize(
+    "module", ["boundary", "data_plane", "memory", pytest.param("pairs", marks=pytest.mark.slow)]
+)
 def test_every_benchmark_that_needs_no_torch_passes_its_own_check(
     benchmarks: list[Any], module: str
 ) -> None:

@@ -72,7 +72,7 @@ STEPS = (
     Step("tutorial", "the tutorial's commands print what its page shows",
          tests=("tests/documentation",)),
     Step("why", "what a change slows is named: its layer, its function and its line",
-         tests=("workbench/tests/history",)),
+         tests=("tests/workbench/history", "workbench/tests/history")),
     Step("injected", "a slowdown of 10 % is found; the trainers' benchmarks hold",
          tests=("tests/asv_bench",)),
     Step("new", "the skeleton of an optimisation compiles; a planted bug is caught",

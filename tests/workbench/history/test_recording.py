@@ -57,6 +57,7 @@ def kinds(found: Recording) -> dict[tuple[str, str], Cell]:
     return {(cell.benchmark, cell.kind): cell for cell in found.cells}
 
 
+@pytest.mark.slow
 def test_times_twins_and_counts_of_a_real_build(build: Artefact) -> None:
     found = recorded(build, r"time_gae\(128\)|'P12 ", "time", "pairs", "counts")
     assert found.failures == {} if callgrind.available() else ["counts"]

@@ -37,6 +37,7 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(NO_SAMPLER, reason="neither perf nor py-spy can be used here")
 def test_speed_phases_and_layers_of_another_build(
     package: Path, monkeypatch: pytest.MonkeyPatch

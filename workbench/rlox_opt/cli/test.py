@@ -22,7 +22,7 @@ examples:
   rlox-opt test p5 --planted          plants bugs in P5, and tells which its tests catch
   rlox-opt test --builds              all Rust tests in each of the 2N + 2 builds
   rlox-opt test p5 --builds           in the builds that concern P5: none, all, p5, all-p5
-  rlox-opt test --builds --only all,drawn  drawn is one of the others, chosen by the commit's hash
+  rlox-opt test --builds --only all   in one build
 
 An optimisation that is a profile of cargo (P6) is tested by running the tests of all others under
 both profiles. What this machine cannot run, for lack of an accelerator for instance, is skipped,
@@ -51,7 +51,7 @@ def add_to(verbs: Any, project: Project) -> None:
     kind.add_argument("--planted", action="store_true", help="try the bugs of planted.toml")
     kind.add_argument("--builds", action="store_true", help="run the Rust tests in every build")
     parser.add_argument(
-        "--only", metavar="LIST", help="with --builds: comma-separated names of builds, or drawn"
+        "--only", metavar="LIST", help="with --builds: comma-separated names of builds"
     )
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
@@ -117,12 +117,10 @@ def _chosen(arguments: argparse.Namespace) -> list[Build]:
     every = of.builds()
     names = [name for name, _ in every]
     asked = [name.strip().lower() for name in arguments.only.split(",")]
-    if "drawn" in asked:
-        asked.append(of.drawn(arguments.project.commits.resolve("HEAD").commit))
     for name in asked:
-        if name not in [*names, "drawn"]:
+        if name not in names:
             raise UsageError(
                 f"--only {name}: is no build; there are none, all, p1 (alone), all-p1 (left out) "
-                "and so on, and drawn"
+                "and so on"
             )
     return [build for build in every if build[0] in asked]

@@ -56,11 +56,6 @@ class Features:
         left_out = [(f"all-{id_.lower()}", self._without(id_)) for id_ in chosen]
         return [("none", ()), ("all", self.of(self.known())), *alone, *left_out]
 
-    def drawn(self, commit: str) -> str:
-        """The name of one of the builds besides none and all, drawn by the hexadecimal `commit`."""
-        others = [name for name, _ in self.builds()][2:]
-        return others[int(commit, 16) % len(others)]
-
     def _without(self, id_: str) -> tuple[str, ...]:
         return self.of(other for other in self.known() if _feature(id_) not in self.of([other]))
 

@@ -143,7 +143,7 @@ def test_a_loop_that_turns_more_often_is_named_with_its_line(toys: Project) -> N
 def test_what_the_change_calls_more_often_is_named_beside_the_function_that_it_touches(
     toys: Project,
 ) -> None:
-    # So many that it is most of the time: the ratio is measured apart, on a machine that may be busy.
+    # Most of the time, so that an error of the ratio, which is measured apart, changes little.
     found = looked(toys, "Sums.time_work", more="[helper(numbers) for _ in range(12)]")
     assert found.functions[0].name == "helper"
     assert found.functions[0].in_diff is False

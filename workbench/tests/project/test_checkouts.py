@@ -215,7 +215,7 @@ def killed(
     return os.WIFSIGNALED(ended[1])
 
 
-@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("broken", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_killed_at_any_step_the_next_run_succeeds(root: Path, broken: bool) -> None:
     found = committed(root, "v1")
     steps = 0

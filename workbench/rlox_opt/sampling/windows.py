@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rlox_opt.sampling import perf, pyspy, scalene
+from rlox_opt.sampling.attribution import LayerShare
 from rlox_opt.stats import rate
 
 _RATES = {"perf": perf.RATE, "py-spy": pyspy.RATE, "scalene": scalene.RATE}  # samples a second
@@ -67,8 +68,8 @@ def longest(tool: str, asked: float | None) -> float:
     return planned(tool, asked, {}).seconds
 
 
-def half_width(layers: Iterable[Any]) -> float:
-    """Of the widest interval of some `LayerShare`s: how far it reaches from its share."""
+def half_width(layers: Iterable[LayerShare]) -> float:
+    """How far the widest of their intervals reaches from its share."""
     return max(max(of.share - of.ci95[0], of.ci95[1] - of.share) for of in layers)
 
 

@@ -10,6 +10,9 @@ environments, and calls the policy once for all of them. Its updates take u wher
 learns from all transitions (R9), and n u at most where every worker learns from its part of each
 minibatch. So n processes train at most (R + u) / T, or (R + n u) / T, times as fast as one. Where
 even that is below 1, n processes are slower than one, and worker 0 says so.
+
+On CUDA a call returns before its work is done, so much of an exchange counts as computing. There
+the estimate says less often that processes are slower.
 """
 
 import warnings

@@ -80,12 +80,12 @@ def verdict(iterations: Sequence[Iteration], left: int) -> str | None:
         if middle.joined
         else "exchange less often (a larger batch_size, fewer n_epochs)"
     )
+    lost = f" The rest of this training is longer by {left * (together - alone):.2g} s or more."
     return (
         f"{len(middle.collecting)} processes train at most {alone / together:.2f} times as fast as "
         f"one: a rollout and its updates take {_ms(together)}, of which {_ms(middle.exchanging)} "
-        f"are exchanges between the processes, and would take one process {_ms(alone)} at most. "
-        f"The rest of this training is longer by {left * (together - alone):.2g} s or more. Train "
-        f"in one process, or {remedy}."
+        f"are exchanges between the processes, and would take one process {_ms(alone)} at most."
+        f"{lost if left else ''} Train in one process, or {remedy}."
     )
 
 

@@ -40,6 +40,12 @@ def test_slower_workers_are_told_with_the_estimate_and_the_remedy() -> None:
     assert "Train in one process, or collect more between two exchanges (n_steps)" in told
 
 
+def test_a_training_that_ends_loses_nothing_more() -> None:
+    told = verdict([SLOW], left=0)
+    assert told is not None
+    assert "longer by" not in told
+
+
 def test_where_each_minibatch_is_exchanged_fewer_and_larger_ones_are_the_remedy() -> None:
     told = verdict([SLOW._replace(joined=False)], left=1)
     assert told is not None

@@ -235,7 +235,7 @@ class Run:
         from workloads.torch_recording import Recording
         from workloads.watch import FOREVER
 
-        recording = Recording(self.spec.warmup_steps)
+        recording = Recording(self.spec.warmup_steps, self.spec.seconds)
         clock = self._train(FOREVER, recording)
         self.say(doing="reading torch's events")
         recording.save(self.folder)

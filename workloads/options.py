@@ -64,7 +64,7 @@ _STEADY_ROLLOUTS = 2  # of PPO
 SEVERAL = {"--nproc": "nproc", "--vector": "vector"}
 EXAMPLES = """\
 examples:
-  rlox-opt profile train ppo                   CartPole-v1, 50,000 steps, all tools: 5 minutes
+  rlox-opt profile train ppo                   CartPole-v1, 50,000 steps, all tools: 2 minutes
   rlox-opt profile train sac --total-timesteps 5000  a shorter run of SAC on Pendulum-v1
   rlox-opt profile train ppo --env-id FrozenLake-v1  any Gymnasium environment
   rlox-opt profile train ppo --tools py-spy,perf --seconds 20

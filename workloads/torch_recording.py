@@ -13,15 +13,15 @@ from rlox.timing import SpanLog
 from workloads.watch import Window, gradient_steps
 
 UPDATES = 150
-_LIMIT_S = 60.0
 _DEVICE = 1_000_000  # more than a device has streams: each numbers its own
 
 
 class Recording(Window):
-    """Runs torch.profiler over `UPDATES` gradient steps, or a minute of them."""
+    """Runs torch.profiler over `UPDATES` gradient steps, or as many as `seconds` hold."""
 
-    def __init__(self, warmup_steps: int) -> None:
+    def __init__(self, warmup_steps: int, seconds: float) -> None:
         super().__init__(warmup_steps)
+        self.seconds = seconds
         self.start_ns = self.end_ns = self.updates = 0
 
     def begin(self) -> None:
@@ -32,7 +32,7 @@ class Recording(Window):
             activities.append(ProfilerActivity.CUDA)
         self.model.timing.spans = SpanLog()
         self._before = gradient_steps(self.model)
-        self._deadline = perf_counter() + _LIMIT_S
+        self._deadline = perf_counter() + self.seconds
         self._profile = profile(activities=activities)
         self._profile.start()
         self.start_ns = perf_counter_ns()
@@ -64,8 +64,15 @@ class Recording(Window):
         ]
         calls, kernels = _of_device(results, offset)
         found = {"names": list(names), "events": events, "updates": self.updates}
+        found |= {"ended": self._ended()}
         found |= {"calls": calls, "kernels": kernels}
         folder.joinpath(FILE).write_text(json.dumps(found), encoding="utf-8")
+
+    def _ended(self) -> str:
+        """Why the recording ended."""
+        if self.updates >= UPDATES:
+            return f"{UPDATES} updates are enough"
+        return f"its {self.seconds:g} s were over"
 
 
 def _of_device(results: Any, offset: int) -> tuple[list[Any], list[Any]]:

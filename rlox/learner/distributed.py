@@ -11,6 +11,9 @@ sum of the workers' gradients, each weighted with its share of the minibatch; ad
 normalised over the whole minibatch as well. Such updates are not compiled: R2 does not apply, and a
 warning says so.
 
+Where the exchanges cost more than the workers save, `exchange_cost` says so after the first
+iterations.
+
 The worker of rank 0 alone saves and shows figures; `save` and `learn` are called by all of them.
 Gloo on CPUs, NCCL on CUDA. If a worker ends, or is silent for `PATIENCE`, the others end with
 `WorkerLostError`, and torchrun ends the job. To use other settings, initialise `torch.distributed`
@@ -22,6 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,6 +34,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rlox.learner.exchange_cost import ExchangeCost, Iteration
 from rlox.learner.flat import Flat
 from rlox.learner.native.networks import warn_of_torch
 
@@ -48,6 +53,9 @@ class Workers:
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
+        self._cost = ExchangeCost()
+        self._collecting: Sequence[float] = ()  # seconds of the last rollout, by rank
+        self._exchanging = 0.0  # seconds since then
 
     @classmethod
     def join(cls, device: torch.device) -> Self | None:
@@ -86,10 +94,13 @@ class Workers:
         """This worker's rollout; None if a callback has stopped one of the workers. Every worker
         gets the episodes of all workers, by rank."""
         seen = len(model.episode_returns)
+        began = perf_counter()
         rollout = model.collect_rollout()
-        own = (rollout is None, model.episode_returns[seen:], model.episode_lengths[seen:])
+        collecting, self._exchanging = perf_counter() - began, 0.0
+        episodes = model.episode_returns[seen:], model.episode_lengths[seen:]
+        own = (rollout is None, collecting, *episodes)
         with model.timing.add_time("gather"):
-            stopped, returns, lengths = zip(*self.gathered(own), strict=True)
+            stopped, self._collecting, returns, lengths = zip(*self.gathered(own), strict=True)
         model.episode_returns[seen:] = chain.from_iterable(returns)
         model.episode_lengths[seen:] = chain.from_iterable(lengths)
         return None if any(stopped) else rollout
@@ -99,6 +110,19 @@ class Workers:
     ) -> Sequence[float] | NDArray[np.float32] | None:
         """`n_epochs` over the rollouts of all workers; returns the means of `FIGURES`, or None as
         `NativeUpdate.train` does."""
+        before, began = self._exchanging, perf_counter()
+        figures = self._learn(model, rollout)
+        updating = perf_counter() - began - (self._exchanging - before)
+        if self.rank == 0 and self._collecting:
+            joined = model._native is not None
+            took = Iteration(self._collecting, updating, self._exchanging, joined)
+            per_rollout = model.n_steps * model._all_envs
+            self._cost.add(took, max(0, model._end - model.num_timesteps) // per_rollout)
+        return figures
+
+    def _learn(
+        self, model: "PPO", rollout: "Rollout"
+    ) -> Sequence[float] | NDArray[np.float32] | None:
         native = model._native
         with model.timing.add_time("gather"):
             if self._all_say(native is not None, model.device):
@@ -219,7 +243,9 @@ class Workers:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Something that all workers do at once. If one is lost, the error says so."""
+        """Something that all workers do at once, and how long it takes. If one is lost, the error
+        says so."""
+        began = perf_counter()
         try:
             yield
         except RuntimeError as error:  # of Gloo and of NCCL alike
@@ -227,3 +253,5 @@ class Workers:
                 f"worker {self.rank} of {self.size}: another one has ended or hangs; start again "
                 f"from the last checkpoint ({str(error).splitlines()[0]})"
             ) from error
+        finally:
+            self._exchanging += perf_counter() - began

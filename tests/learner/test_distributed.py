@@ -162,6 +162,43 @@ def test_torchrun_trains_with_the_same_script_and_resumes(tmp_path: Path) -> Non
     assert rlox.PPO.load(tmp_path / "end.pt").num_timesteps == 1024
 
 
+TWO_TASKS = """
+import sys
+import time
+import gymnasium as gym
+import rlox
+
+class Slow(gym.Wrapper):
+    def step(self, action):
+        time.sleep(0.002)
+        return super().step(action)
+
+rlox.PPO("CartPole-v1", n_envs=4, n_steps=32, seed=0).learn(5 * 128)
+print("its environment takes long:", file=sys.stderr, flush=True)
+slow = [lambda: Slow(gym.make("CartPole-v1"))] * 4
+rlox.PPO(slow, n_steps=32, seed=0).learn(5 * 128)
+"""
+
+
+@pytest.mark.slow
+def test_torchrun_is_told_what_exchanges_cost_where_they_are_not_repaid(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(TWO_TASKS)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = run([*torchrun, "--nproc-per-node", "2", str(script)], timeout=250)
+    assert done.returncode == 0, done.stderr
+    short, long = done.stderr.split("its environment takes long:", 1)
+    assert short.count("UserWarning: 2 processes train at most 0.") == 1
+    assert "processes train at most" not in long
+
+
+def test_estimating_what_exchanges_cost_changes_no_bit(folder: Path) -> None:
+    for ours, theirs in zip(seen(folder, "native"), seen(folder, "not_estimated"), strict=True):
+        assert ours["returns"] == theirs["returns"] != []
+        for a, b in zip(ours["weights"], theirs["weights"], strict=True):
+            assert torch.equal(a, b)
+
+
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if torchrun had started two workers, none of which need be met."""

@@ -15,6 +15,7 @@ import torch.distributed
 import rlox
 from rlox.learner.callbacks import BaseCallback, Checkpoints
 from rlox.learner.distributed import WorkerLostError
+from rlox.learner.exchange_cost import ExchangeCost
 
 SIZE = 2
 SETTINGS = {
@@ -124,6 +125,12 @@ def native(rank: int, folder: Path) -> dict:
     return facts(model) | {"resumed": facts(resumed), "path": model.rollout_path}
 
 
+def not_estimated(rank: int, folder: Path) -> dict:
+    """`native` without an estimate of what the exchanges cost."""
+    ExchangeCost.add = lambda *_: None  # type: ignore[method-assign]
+    return native(rank, folder)
+
+
 def stopped(rank: int, folder: Path) -> dict:
     """A callback of one worker ends training."""
 
@@ -168,6 +175,7 @@ def main(folder: Path) -> None:
         at_odds,
         long_and_resumed,
         native,
+        not_estimated,
         stopped,
         lost,
     ):

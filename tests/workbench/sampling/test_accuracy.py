@@ -34,6 +34,7 @@ from rlox_opt.sampling.attribution import LayerShare, attribute
 from rlox_opt.sampling.layers import LAYERS
 from rlox_opt.sampling.samples import MAIN_THREAD, Samples
 from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.sampling.windows import longest
 from rlox_opt.system.machine import commit, machine
 
 TURNS = 12
@@ -60,10 +61,11 @@ class Tool:
         return sum(sample.thread == MAIN_THREAD for sample in self.samples.samples)
 
 
-# py-spy has to settle, which the mixture's first seconds are for: one long turn, and the first.
+# As long as each would look on at a training whose layers it ranks. py-spy has to settle, which the
+# mixture's first seconds are for: one long turn, and the first.
 TOOLS = {
-    "py-spy": Tool(pyspy, pyspy.RATE, 1, 55, 3.0),
-    "perf": Tool(perf, 499, TURNS, 4, 1.0),
+    "py-spy": Tool(pyspy, pyspy.RATE, 1, longest("py-spy", None), 3.0),
+    "perf": Tool(perf, perf.RATE, TURNS, longest("perf", None) / TURNS, 1.0),
 }
 
 # Activations must not go back to the system between calls, or a component of torch is full of

@@ -23,6 +23,14 @@ def test_a_block_that_torch_mirrors_on_the_device_is_no_kernel() -> None:
     assert calls == [("cudaLaunchKernel", 1, 110, 120, 3)]
 
 
+def test_a_recording_says_why_it_ended() -> None:
+    recording = torch_recording.Recording(warmup_steps=0, seconds=60)
+    recording.updates = torch_recording.UPDATES
+    assert recording._ended() == "150 updates are enough"
+    recording.updates -= 1
+    assert recording._ended() == "its 60 s were over"
+
+
 def test_streams_of_two_devices_are_two() -> None:
     results = SimpleNamespace(events=lambda: [event("sgemm", "CUDA", number) for number in (0, 1)])
     _, kernels = torch_recording._of_device(results, 0)

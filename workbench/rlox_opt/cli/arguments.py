@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
         "--seconds",
         type=real(3, 3600, "seconds"),
         metavar="S",
-        help="how long each tool records (60; perf 25)",
+        help="how long each tool records (as long as its interval demands)",
     )
     add = parser.add_argument_group("output").add_argument
     add(

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _ABOUT = """
 The first run has no tool attached; the speeds and phases of the report are its. Then each tool
-records a run of its own, since tools slow the program. Ctrl-C keeps the runs that are finished.
+records a run of its own, since tools slow the program, and for as long as the interval of its
+shares demands. The report says how long that was, and why. Ctrl-C keeps the runs that are finished.
 """
 
 

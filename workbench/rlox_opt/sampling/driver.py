@@ -1,7 +1,8 @@
 """Profiles one training run from all sides, each in a child process of its own.
 
 First plain, at full length: the true speed and the true seconds of each phase. Then under each tool
-for a while after warm-up. A tool slows the program, so it is asked only what each phase is made of.
+for a window after the warm-up. A tool slows the program, so it is asked only what each phase is
+made of.
 A tool that is missing, forbidden or fails leaves its reason in the report, and the rest goes on.
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlox_opt.project.project import Project
-from rlox_opt.sampling import perf, pyspy, results, scalene, torch_profiler
+from rlox_opt.sampling import perf, pyspy, results, scalene, torch_profiler, windows
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.results import Findings as Findings
 from rlox_opt.sampling.samples import Samples
@@ -56,10 +57,9 @@ def profile(project: Project, job: Job, progress: Progress) -> Findings:
         ChildError: the plain run failed, so that there is nothing to report.
     """
     started = time.perf_counter()
-    windows = {tool: job.window(tool) for tool in job.tools}
-    findings = Findings(results.skeleton(project, job.spec, windows))
-    estimates = {tool: _START_UP_S + seconds for tool, seconds in windows.items()}
-    progress.plan([("plain run", _START_UP_S * 2), *estimates.items()])
+    findings = Findings(results.skeleton(project, job.spec, job.tools))
+    estimates = [(tool, _START_UP_S + windows.longest(tool, job.seconds)) for tool in job.tools]
+    progress.plan([("plain run", _START_UP_S * 2), *estimates])
     try:
         with scratch() as within:
             for title in ("plain run", *job.tools):
@@ -116,7 +116,9 @@ def _tool(
         section |= {"status": "unavailable", "reason": reason, "remedy": remedy}
         return missing
     try:
-        spec = replace(job.spec, folder=str(folder), seconds=job.window(tool))
+        window = windows.planned(tool, job.seconds, results.sampled(findings))
+        section |= window._asdict()
+        spec = replace(job.spec, folder=str(folder), seconds=window.seconds)
         run(spec, findings, tool, classifier, progress)
     # One tool's trouble, of whatever kind, must not cost the others' results.
     except Exception as error:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
-from rlox_opt.sampling import bottlenecks, device, pyspy
+from rlox_opt.sampling import bottlenecks, device, pyspy, windows
 from rlox_opt.sampling.attribution import attribute
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import Samples
@@ -24,7 +24,7 @@ from rlox_opt.sampling.torch_profiler import Event, TorchProfile
 from rlox_opt.system.machine import commit, machine
 
 SCHEMA = 1
-SOURCES = ("perf", "py-spy")  # of the ranking, the preciser first
+SOURCES = ("perf", "py-spy", "scalene")  # of the ranking, the preciser first
 _BREAKDOWN = "Update, per gradient step"
 _LEAST_SAMPLES = 50
 _BUSY = 0.05  # share of training spent waiting for a CPU that is worth a warning
@@ -76,8 +76,8 @@ class Findings:
     steady: Rates | None = None  # of the plain run after warm-up
 
 
-def skeleton(project: Project, spec: Spec, windows: Mapping[str, float]) -> Json:
-    """A report of a run that has not begun: `windows` are the seconds of each tool."""
+def skeleton(project: Project, spec: Spec, tools: Iterable[str]) -> Json:
+    """A report of a run that has not begun, nor any of its tools."""
     now = datetime.now(timezone.utc)
     head, dirty = commit(project.root)
     return {
@@ -114,12 +114,14 @@ def skeleton(project: Project, spec: Spec, windows: Mapping[str, float]) -> Json
             tool: {
                 "status": "to do",
                 "slowdown": None,
-                "seconds": seconds,
+                "seconds": None,
+                "why": None,
+                "half_width": None,
                 "samples": 0,
                 "errors": 0,
                 "layers": [],
             }
-            for tool, seconds in windows.items()
+            for tool in tools
         },
         "micro": [],
         "crossings": [],
@@ -198,13 +200,20 @@ def add_samples(
     """
     if len(samples.samples) < _LEAST_SAMPLES:
         raise ValueError(f"{len(samples.samples)} samples are too few; ask for more --seconds")
+    layers = attribute(samples, findings.self_seconds)
     findings.samples[tool] = samples
     _add_slowdown(findings, tool, ticks, window)
     findings.report["tools"][tool] |= {
         "samples": len(samples.samples),
         "errors": samples.errors,
-        "layers": [layer._asdict() for layer in attribute(samples, findings.self_seconds)],
+        "half_width": windows.half_width(layers),
+        "layers": [layer._asdict() for layer in layers],
     }
+
+
+def sampled(findings: Findings) -> dict[str, Json]:
+    """The sections of the samplers that are done, the preciser first."""
+    return {tool: findings.report["tools"][tool] for tool in SOURCES if tool in findings.samples}
 
 
 def add_torch(
@@ -222,6 +231,7 @@ def add_torch(
     total = sum(findings.self_seconds.values())
     findings.report["tools"]["torch.profiler"] |= {
         "seconds": (ticks.end_ns - ticks.start_ns) / 1e9,
+        "why": recorded.ended,
         "samples": len(recorded.events),
         "updates": recorded.updates,
         "ops": recorded.ops,
@@ -236,7 +246,7 @@ def add_torch(
 def conclude(project: Project, findings: Findings) -> None:
     """Rank the layers and the bottlenecks by the best tool there is; say where tools disagree."""
     report, tools = findings.report, findings.report["tools"]
-    source = next((tool for tool in (*SOURCES, "scalene") if tool in findings.samples), None)
+    source = next(iter(sampled(findings)), None)
     report["layer_source"] = source
     report["disagreement"] = _disagreement(tools)
     if source is None:

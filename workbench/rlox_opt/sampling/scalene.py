@@ -23,6 +23,7 @@ from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spec import Spec
 
 PROFILE = "scalene.json"
+RATE = 100  # Hz of CPU time, its own default
 _LAUNCHER = "run_child.py"
 _TOP_LINES = 40
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 MODES = ("plain", "attached", "scalene", "torch_profiler")
-TOOLS = ("py-spy", "scalene", "torch.profiler", "perf")
-_WINDOWS = {"perf": 25.0}  # perf takes ten times the samples of the others in a second
-_WINDOW = 60.0
+# The first sampler of them that works ranks the layers, so the preciser one comes first.
+TOOLS = ("perf", "py-spy", "scalene", "torch.profiler")
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,9 @@ class Spec:
 
 @dataclass(frozen=True)
 class Job:
-    """What to profile: the plain run's `spec`, the `tools`, and the `seconds` of their windows
-    (None: each tool's own)."""
+    """What to profile: the plain run's `spec`, the `tools` in their order, and the `seconds` that
+    each records (None: as many as `windows` plans)."""
 
     spec: Spec
     tools: tuple[str, ...] = TOOLS
     seconds: float | None = None
-
-    def window(self, tool: str) -> float:
-        """Seconds for which the tool records."""
-        return self.seconds or _WINDOWS.get(tool, _WINDOW)

@@ -42,6 +42,7 @@ class TorchProfile:
         ops: the operators by self time: name, calls, self_us, share of torch's time.
         fractions: share of each phase's own time that torch's operators take.
         updates: gradient steps recorded.
+        ended: why the recording ended then.
         waited, uses: what the host waited for on a device, as `device.attribute` has it; none
             where all is on the CPU.
     """
@@ -50,6 +51,7 @@ class TorchProfile:
     ops: list[dict[str, Any]]
     fractions: dict[str, float]
     updates: int
+    ended: str
     waited: list[device.Waited] = field(default_factory=list)
     uses: list[device.Use] = field(default_factory=list)
 
@@ -86,7 +88,9 @@ def load(folder: Path, spans: SpanLog) -> TorchProfile:
     on_device = (
         device.attribute(asked, kernels, device.by_span(asked, spans)) if kernels else ([], [])
     )
-    return TorchProfile(events, ops, _fractions(outermost, spans), raw["updates"], *on_device)
+    return TorchProfile(
+        events, ops, _fractions(outermost, spans), raw["updates"], raw["ended"], *on_device
+    )
 
 
 def nesting(events: Sequence[Event]) -> tuple[list[Event], list[int]]:

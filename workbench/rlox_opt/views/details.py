@@ -147,14 +147,29 @@ def tools(report: Report) -> Section:
             (
                 name,
                 said or TOOLS_VIEW.get(name, ""),
+                window(tool),
+                units.points(tool.get("half_width")),
                 units.factor(tool.get("slowdown")),
                 units.count(tool.get("samples") or None),
                 units.count(tool.get("errors")),
             )
         )
-    columns = ("Tool", "What it sees, or why it is missing", "Slowdown", "Samples", "Errors")
+    columns = (
+        *("Tool", "What it sees, or why it is missing", "Window, and why it ended then"),
+        *("Widest interval", "Slowdown", "Samples", "Errors"),
+    )
     text = [
         "Each tool watched a run of its own. Slowdown is against the plain run; no figure of a "
-        "slowed run is shown as a speed."
+        "slowed run is shown as a speed. A window is as long as its interval demands, by shares "
+        "that are known before it begins; the widest interval is the one that came of it."
     ]
-    return Section("tools", "Tools", text, [Table(columns, rows, left=2)])
+    return Section("tools", "Tools", text, [Table(columns, rows, left=3)])
+
+
+def window(tool: Report) -> str:
+    """How long a tool recorded, and why it ended then; a report of an earlier version tells no
+    reason."""
+    if tool.get("status", "ok") != "ok" or tool.get("seconds") is None:
+        return units.MISSING
+    lasted = units.seconds(tool["seconds"])
+    return f"{lasted}: {tool['why']}" if tool.get("why") else lasted

@@ -10,8 +10,9 @@ missing says so:
   doubtful. Both are shown first.
 - `phases`: [{`name` "outer/inner", `seconds` (inner ones included), `share` of training, `calls`}].
 - `layers`: [{`name`, `seconds`, `share`, `ci95`}] of the training thread, from tool `layer_source`.
-- `tools`: {name: {`slowdown`, `samples`, `errors`, `layers`; where it did not run: `reason`,
-  `remedy`}}.
+- `tools`: {name: {`slowdown`, `samples`, `errors`, `layers`; `seconds`, the length of its window,
+  and `why` it ended then; `half_width`, of the widest interval of a layer, as a part of the time;
+  where it did not run: `reason`, `remedy`}}.
 - `micro`: [{`group`, `name`, `us`, and `share` where the group is a breakdown}].
 - `crossings`: [{`name`, `kind`, `per_iteration`, `bytes`, `us`}]; an iteration is
   `crossings_per` ("rollout", "step").

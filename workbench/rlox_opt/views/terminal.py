@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from rlox_opt.sampling.layers import TITLES
-from rlox_opt.views import tables, units
+from rlox_opt.views import details, tables, units
 from rlox_opt.views.grid import Grid, Told, console
 from rlox_opt.views.model import Section
 
@@ -122,7 +122,8 @@ def _tools(report: Mapping[str, Any]) -> Rows:
             slowdown = tool["slowdown"]
             what = "events" if name == "torch.profiler" else "samples"
             slower = f"training slowed {units.factor(slowdown)}" if slowdown else ""
-            rows.append((name, f"{tool['samples']:,} {what}", slower))
+            ended = details.window(tool)
+            rows.append((name, f"{tool['samples']:,} {what}\n{ended}", slower))
         else:
             why = " ".join(filter(None, (tool.get("reason"), tool.get("remedy"))))
             rows.append((name, tool["status"], why))

@@ -49,6 +49,11 @@ def interval(ends: Sequence[float] | None) -> str:
     return f"{low:.{places}f}–{high:.{places}f} %"
 
 
+def points(half: float | None) -> str:
+    """How far an interval of a share reaches to either side: "±0.42 points"."""
+    return MISSING if half is None else f"±{_digits(100 * half)} points"
+
+
 def factor(value: float | None) -> str:
     """A ratio: "1.32×"; close to 1 it keeps the digits that differ."""
     return MISSING if value is None else f"{_ratio(value, value)}×"

@@ -33,7 +33,7 @@ def findings() -> Findings:
         trainer={"n_envs": 8, "n_steps": 128},
     )
     tools = ("py-spy", "perf", "torch.profiler")
-    found = Findings(results.skeleton(toy_projects.PROJECT, spec, dict.fromkeys(tools, 10.0)))
+    found = Findings(results.skeleton(toy_projects.PROJECT, spec, tools))
     found.self_seconds = {"gradient_update/backward": 3.0, "env_step": 1.0}
     found.steady = Rates(1000.0, 1.0, 0.0)
     return found
@@ -86,6 +86,22 @@ def test_slowdown_is_the_plain_rate_over_the_rate_in_the_window() -> None:
     assert section["errors"] == 2
 
 
+def test_a_tool_is_kept_with_how_far_its_widest_interval_reaches() -> None:
+    found = findings()
+    results.add_samples(found, "perf", samples("perf", 50, 50), steady_ticks(400), (0, SECOND))
+    (section,) = results.sampled(found).values()
+    widest = max(layer["ci95"][1] - layer["ci95"][0] for layer in section["layers"])
+    assert section["half_width"] == pytest.approx(widest / 2)
+    assert widest > 0.02
+
+
+def test_what_earlier_samplers_saw_is_told_by_the_preciser_first() -> None:
+    found = findings()
+    for tool in ("py-spy", "perf"):
+        results.add_samples(found, tool, samples(tool, 50, 50), steady_ticks(400), (0, SECOND))
+    assert [*results.sampled(found)] == ["perf", "py-spy"]
+
+
 def test_layers_follow_the_plain_clock_and_not_the_number_of_samples() -> None:
     found = findings()
     results.add_samples(found, "perf", samples("perf", 900, 100), steady_ticks(1000), (0, SECOND))
@@ -129,7 +145,9 @@ def test_a_handful_of_samples_is_refused() -> None:
 
 def test_torch_profilers_layers_are_fractions_of_the_plain_phases() -> None:
     found = findings()
-    recorded = TorchProfile([Event("mm", 0, 1, 1)], [], {"gradient_update/backward": 0.5}, 10)
+    recorded = TorchProfile(
+        [Event("mm", 0, 1, 1)], [], {"gradient_update/backward": 0.5}, 10, "10 updates are enough"
+    )
     results.add_torch(found, recorded, steady_ticks(500), CLASSIFIER)
     section = found.report["tools"]["torch.profiler"]
     assert section["layers"] == [

@@ -21,7 +21,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Findings:
     spec = Spec(
         "child_of.py", "plain", "sac", "Pendulum-v1", 1, 0, "cpu", 1, 0, 0.0, "", {"n_envs": 1}
     )
-    report = results.skeleton(toy_projects.PROJECT, spec, {})
+    report = results.skeleton(toy_projects.PROJECT, spec, ())
     report["date"] = "2026-01-02"
     report["machine"] |= {"cpu": "Some CPU @ 1GHz", "cores": 3}
     return Findings(report)

@@ -47,6 +47,14 @@ def test_markdown_tables_have_as_many_cells_in_every_row(report: dict[str, Any])
             assert above.count("|") == line.count("|"), line
 
 
+def test_a_tool_has_its_window_with_the_reason_and_the_widest_interval(
+    report: dict[str, Any],
+) -> None:
+    window = {"seconds": 20, "why": "±0.7 points for any shares", "half_width": 0.0042}
+    text = markdown.render(report | {"tools": {"perf": report["tools"]["perf"] | window}})
+    assert "| 20.0 s: ±0.7 points for any shares | ±0.42 points |" in text
+
+
 def test_markdown_takes_the_runs_text_literally() -> None:
     text = markdown.render({"algo": "ppo", "env_id": "x", "incomplete": ["a|b <i>*c*</i> `d` e_f"]})
     assert r"a\|b \<i\>\*c\*\</i\> \`d\` e_f" in text

@@ -18,7 +18,7 @@ def report() -> dict[str, Any]:
     spec = Spec(
         "child_of.py", "plain", "sac", "Pendulum-v1", 1, 0, "cpu", 1, 0, 0.0, "", {"n_envs": 1}
     )
-    return results.skeleton(toy_projects.PROJECT, spec, {"perf": 1.0})
+    return results.skeleton(toy_projects.PROJECT, spec, ["perf"])
 
 
 def shown(report: dict[str, Any]) -> str:
@@ -51,6 +51,13 @@ def test_layers_are_ranked_with_their_interval(report: dict[str, Any]) -> None:
 def test_a_missing_tool_is_shown_with_its_remedy(report: dict[str, Any]) -> None:
     report["tools"]["perf"] |= {"status": "unavailable", "reason": "no [perf]", "remedy": "get it"}
     assert "no [perf] get it" in shown(report)
+
+
+def test_a_tool_is_shown_with_its_window_and_why_it_ended(report: dict[str, Any]) -> None:
+    report["tools"]["perf"] |= {
+        "status": "ok", "samples": 19_940, "seconds": 20, "why": "±0.7 points for any shares",
+    }  # fmt: skip
+    assert "20.0 s: ±0.7 points for any shares" in shown(report)
 
 
 @pytest.mark.parametrize(

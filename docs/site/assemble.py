@@ -159,7 +159,10 @@ def _toml(value: object) -> str:
 
 def _open_from_files(site: Path) -> None:
     """A browser starts no worker from a file, so the search would need a script from elsewhere.
-    Instead the worker's source lies in a script of the site, which starts it from memory."""
+    Instead the worker's source lies in a script of the site, which starts it from memory. The page
+    for what is not found goes."""
+    # Its styles and links begin at the root of a host; these pages need none, and lie in a folder.
+    (site / "404.html").unlink()
     (worker,) = (site / "assets/javascripts/workers").glob("search.*.min.js")
     source = json.dumps(worker.read_text(encoding="utf-8")).replace("</", "<\\/")
     text = (HERE / "worker.js").read_text(encoding="utf-8").replace('"SOURCE"', source, 1)

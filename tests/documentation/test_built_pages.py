@@ -65,9 +65,7 @@ def test_no_link_and_no_anchor_is_broken(site: Path, every: dict[str, Read]) -> 
             if to.scheme or to.netloc:
                 continue
             seen += 1
-            # A page that is not found is shown at any address, so its links begin at the root.
-            start = "" if link.startswith("/") else posixpath.dirname(page)
-            target = posixpath.normpath(posixpath.join(start, unquote(to.path).lstrip("/")))
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(to.path)))
             target = page if not to.path else target
             anchor = unquote(to.fragment)
             if not (site / target).is_file() and not (site / target / "index.html").is_file():
@@ -76,6 +74,13 @@ def test_no_link_and_no_anchor_is_broken(site: Path, every: dict[str, Read]) -> 
                 wrong.append(f"{page}: {link}: no such anchor")
     assert wrong == []
     assert seen > 1000, "the links were read"
+
+
+def test_no_page_looks_for_anything_at_the_root_of_a_host(every: dict[str, Read]) -> None:
+    """The pages lie in a folder, from which they are opened as files."""
+    asked = {f"{page}: {of}" for page, read in every.items() for of in read.links + read.loaded}
+    assert asked
+    assert sorted(of for of in asked if of.partition(": ")[2].startswith("/")) == []
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path, every: dict[str, Read]) -> None:

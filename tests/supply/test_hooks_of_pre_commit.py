@@ -1,7 +1,9 @@
 """The hooks for pre-commit: ours find what they are for, and those for others run in a repository
 that is not ours. Nothing is fetched."""
 
+import itertools
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import pytest
 import small_projects
 import strangers
 import yaml
+from rlox_opt.project.commits import Commits, later
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -96,6 +99,31 @@ def test_another_repository_lints_its_suite(tmp_path: Path) -> None:
     done = pre_commit(root, *tried)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "test_b" in done.stdout
+
+
+@pytest.mark.parametrize("file", [CONFIG, MANIFEST], ids=lambda path: path.name)
+def test_before_a_push_the_branch_is_compared_with_where_it_left_main(
+    file: Path, tmp_path: Path
+) -> None:
+    """And not with main as it is now, whose own changes the branch has no part in."""
+    listed = yaml.safe_load(file.read_text())
+    hooks = (
+        [hook for repo in listed["repos"] for hook in repo["hooks"]] if file == CONFIG else listed
+    )
+    (hook,) = (of for of in hooks if of["id"] == "rlox-opt-gate")
+    words = [*shlex.split(hook["entry"]), *hook.get("args", ())]
+    base, *head = itertools.takewhile(
+        lambda word: not word.startswith("-"), [of for of in words[2:] if of != "--hook"]
+    )
+    root = tmp_path / "thing"
+    small_projects.repository(root, {"a": "1\n"})
+    left = small_projects.git(root, "rev-parse", "HEAD")
+    small_projects.repository(root, {"a": "of main\n"})
+    small_projects.git(root, "update-ref", "refs/remotes/origin/main", "HEAD")
+    small_projects.git(root, "checkout", "--quiet", "-b", "branch", left)
+    small_projects.repository(root, {"b": "of the branch\n"})
+    assert Commits(root, tmp_path / "kept").resolve(base).commit == left
+    assert (head or [later(base)]) == ["HEAD"]
 
 
 def test_before_a_push_the_gate_says_what_it_lacks_and_lets_it_pass(tmp_path: Path) -> None:

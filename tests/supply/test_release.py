@@ -105,6 +105,51 @@ def test_each_option_that_the_workflow_gives_a_program_is_one_of_its_own() -> No
             assert re.search(rf"{option}\b", told), f"{name}: has no {option}"
 
 
+# Stands for each program that a step calls: it notes its words, refuses a folder that nobody has
+# made, and leaves what the program would.
+STUB = """#!/bin/bash
+echo "$(basename "$0") $*" >> "$TOLD"
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; cp "$0" "$3/bin/rlox-opt" ;;
+  "-m build --outdir "*) test -d "$4" && touch "$4/rlox_opt-1-py3-none-any.whl" ;;
+esac
+"""
+
+
+def test_every_step_of_the_build_runs_as_bash_in_its_order(tmp_path: Path) -> None:
+    """Of the actions the workflow cannot know more than where they write to."""
+    programs, told = tmp_path / "programs", tmp_path / "told"
+    work = tmp_path / "a workspace"
+    for folder in (programs, work):
+        folder.mkdir()
+    (programs / "python").write_text(STUB)
+    (programs / "python").chmod(0o755)
+    env = {
+        "PATH": f"{programs}:/usr/bin:/bin", "TOLD": str(told), "GITHUB_WORKSPACE": str(work),
+        "GITHUB_REF_NAME": "v3.2.1", "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_REPOSITORY": "someone/rlox",
+    }  # fmt: skip
+    for step in FLOW["jobs"]["build"]["steps"]:
+        if "run" in step:
+            bash = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", step["run"]]
+            done = subprocess.run(bash, cwd=work, env=env, capture_output=True, text=True)
+            assert done.returncode == 0, f"{step}\n{done.stderr}"
+        elif words := step["with"].get("args", "").split():
+            out = work / words[words.index("--out") + 1]
+            assert out.is_dir(), f"the container of {step['uses']} would make {out.name} as root"
+            (out / "rlox_rl-1-cp311-cp311-manylinux_2_28_x86_64.whl").touch()
+    lines = told.read_text().splitlines()
+    assert "python tests/supply/release.py v3.2.1" in lines
+    assert "python docs/site/descriptions.py https://github.example/someone/rlox v3.2.1" in lines
+    (installs,) = (line for line in lines if "pip install dist" in line)
+    assert "rlox_opt-1-py3" in installs  # the pattern of the shell has found both
+    assert "rlox_rl-1-cp311" in installs
+    assert lines[-2:] == [
+        "rlox-opt --version",
+        "python -c import rlox; rlox.VecEnv('CartPole-v1', 2, seed=0).reset()",
+    ]
+
+
 def test_every_action_is_named_by_its_commit() -> None:
     uses = re.findall(r"uses: (\S+)(.*)", FILE.read_text())
     assert uses

@@ -16,10 +16,15 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def in_terminal(
-    words: Sequence[str], folder: Path, *, columns: int = 80, both: bool = False
+    words: Sequence[str],
+    folder: Path,
+    *,
+    columns: int = 80,
+    both: bool = False,
+    passing: bool = False,
 ) -> tuple[int, list[str]]:
     """The exit code and the lines of a command in a terminal of 24 lines: those of stdout, or of
-    `both` streams."""
+    `both` streams; with `passing` also those that others were written over."""
     outer, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     own = os.environ | {"TERM": "xterm-256color"}
@@ -37,4 +42,5 @@ def in_terminal(
     finally:
         os.close(outer)
     text = _CODES.sub("", seen.decode()).replace("\r\n", "\n")
-    return running.wait(60), [line.rpartition("\r")[2] for line in text.split("\n")]
+    lines = [line.split("\r") for line in text.split("\n")]
+    return running.wait(60), [part for of in lines for part in (of if passing else of[-1:])]

@@ -1,15 +1,20 @@
 """A commit of this repository and its working tree: built, compared and judged."""
 
+import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import projects
 import pytest
+from rlox_opt.cli import sides
+from rlox_opt.project import cards
 
 from asv_bench.injected.regressions import exchanged, load
 
@@ -34,6 +39,49 @@ def slowed(tmp_path: Path) -> Path:
     file = root / slow.file
     file.write_text(exchanged(file.read_text(), slow.find, slow.at(2_000), slow.id))
     return root
+
+
+@pytest.mark.parametrize(
+    ("bench", "built"),
+    [
+        (re.compile("P5"), True),
+        (re.compile("n=10000,"), False),
+        (re.compile(r"P5 .* n=10000'"), True),
+        (re.compile("'baseline'"), True),
+        (re.compile(r"^pairs\.Pairs\.time_ten_calls\('P5"), True),
+        (re.compile("time_ten_calls"), True),
+        (re.compile(r"data_plane\.Gae"), False),
+        (projects.HERE.compared, False),
+        ("P5 sample_256", True),
+        ("pairs.Pairs.time_ten_calls('P5 sample_256 n=3', 'baseline')", True),
+        ("data_plane.Gae.time_gae(128)", False),
+    ],
+    ids=str,
+)
+def test_the_laboratory_is_built_where_what_is_asked_for_may_be_one_of_its_benchmarks(
+    bench: re.Pattern[str] | str, built: bool
+) -> None:
+    assert sides.builds_for(projects.HERE, bench).twins is built
+
+
+def test_the_cards_name_every_benchmark_of_the_laboratory() -> None:
+    calls = projects.HERE.settings.twins.benchmark
+    of_laboratory = {
+        cards.benchmark(calls, id_, workload, size, "optimized")
+        for id_, workload, sizes in projects.HERE.installed.pairs()
+        for size in sizes
+    }
+    assert of_laboratory
+    assert of_laboratory <= {*cards.benchmarks_of_twins(projects.HERE)}
+
+
+def test_a_card_that_is_being_written_hides_no_other(tmp_path: Path) -> None:
+    folder = tmp_path / "optimizations"
+    shutil.copytree(projects.HERE.cards, folder, ignore=shutil.ignore_patterns("record"))
+    (folder / "half.toml").write_text("id = ")
+    settings = msgspec.structs.replace(projects.HERE.settings, cards=str(folder))
+    project = dataclasses.replace(projects.HERE, settings=settings)
+    assert sides.builds_for(project, re.compile("P5")).twins
 
 
 @pytest.mark.slow  # builds from nothing

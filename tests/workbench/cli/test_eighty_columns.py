@@ -1,16 +1,19 @@
 """What verbs print of this repository's own records, in a terminal of 80 columns and into a pipe:
 nothing is cut, nothing is wider than the terminal, and a pipe gets no escape codes."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import toy_history
 from command_line import rlox_opt
 from rlox_opt.system.output import cells
 from terminals import RLOX_OPT, in_terminal
 
 ROOT = Path(__file__).parents[3]
+BAR = re.compile(r"(?P<title>\S.*?) (?P<bar>[━╸╺]+ *)\d:\d\d:\d\d( |$)")
 PEERS = "peers/record/amd-epyc-2c"
 # Of a record that is kept, what its verb prints at its end.
 VIEWS = {
@@ -64,6 +67,23 @@ def test_nothing_is_cut_or_wider_than_the_terminal_and_a_pipe_gets_no_codes(name
     assert piped.stdout
     assert "…" not in piped.stdout
     assert "\x1b" not in piped.stdout + piped.stderr
+
+
+def test_what_tells_that_a_verb_is_at_work_stays_in_its_line(tmp_path: Path) -> None:
+    """Bar and time are whole in every state of it, and stand where they stood before."""
+    toy_history.commits(tmp_path, [{"passes": 1}, {"passes": 40}])
+    asked = ("diff", "HEAD~1", "HEAD", "--bench", "time_work", "--restarts", "5", "--no-counts")
+    program = [sys.executable, toy_history.__file__, str(tmp_path), *asked]
+    code, lines = in_terminal(program, tmp_path, both=True, passing=True)
+    assert code == 0, lines
+    assert [line for line in lines if cells(line) > 80] == []
+    bars = [BAR.match(line) for line in lines if "━" in line]
+    assert all(bars), lines
+    titles = {bar["title"] for bar in bars if bar}
+    assert len(titles) >= 3
+    for title in titles:
+        of_title = [bar for bar in bars if bar and bar["title"] == title]
+        assert len({len(bar["bar"]) for bar in of_title}) == 1
 
 
 @pytest.mark.parametrize("verb", HELP)

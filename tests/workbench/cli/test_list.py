@@ -133,10 +133,11 @@ def test_eighty_columns_hold_every_card_whole(folder: Path) -> None:
     lines = shown(rows, 80)
     assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
-    assert all(f"{row['id']} {row['title']} · {row['layer']}" in text for row in rows)
+    assert all(f"{row['id']} {row['title']} layer {row['layer']}" in text for row in rows)
     (at,) = [n for n, line in enumerate(lines) if line.startswith("P5")]
-    assert lines[at].endswith(f"instead of a scan · rust · {BUILD} · candidate")
-    assert lines[at + 1] == "    predicted 4.5–6.7× · realised 5.31× (5.1–5.6)"
+    assert lines[at].endswith(f"instead of a scan  layer rust · build {BUILD}")
+    assert lines[at + 1] == "    status candidate"
+    assert lines[at + 2] == "    predicted 4.5–6.7× · realised 5.31× (5.1–5.6)"
 
 
 def test_help_has_examples() -> None:

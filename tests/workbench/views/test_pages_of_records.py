@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_line import rlox_opt
 from hostile_html import harm
 from projects import HERE
 from rlox_opt.views import growth, primitives, race
@@ -19,6 +20,9 @@ PAGES: dict[str, Callable[[Any], str]] = {
     "ppo": race.page, "growth": growth.page, "primitives": primitives.page,
     "backends": backends_page.page,
 }  # fmt: skip
+
+WIDTHS = """[...document.querySelectorAll(".scroll")].map(
+  (of) => [of.textContent.trim().slice(0, 60), of.scrollWidth, of.clientWidth])"""
 
 
 @pytest.fixture(params=PAGES)
@@ -45,3 +49,21 @@ def test_what_somebody_put_into_a_page_neither_runs_nor_loads(
     browser: "Browser", written: Path
 ) -> None:
     assert harm(browser, written) == []
+
+
+def test_no_table_of_the_history_is_cut_on_a_screen_of_1280(
+    browser: "Browser", tmp_path: Path
+) -> None:
+    """Each is as wide as the page; on a phone its rows stand as lists."""
+    assert rlox_opt("publish", str(tmp_path / "pages")).returncode == 0
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    tables, cut = 0, []
+    for path in sorted((tmp_path / "pages").glob("*.html")):
+        page.goto(path.as_uri())
+        for name, inner, outer in page.evaluate(WIDTHS):
+            tables += 1
+            if inner > outer:
+                cut.append((path.name, name, inner, outer))
+    page.close()
+    assert tables > 10
+    assert cut == []

@@ -19,6 +19,7 @@ from rlox_opt.harness.sequential import Comparison
 from rlox_opt.history import acknowledged
 from rlox_opt.project.artefacts import same_surroundings
 from rlox_opt.project.builds import Artefact, same_parts
+from rlox_opt.project.commits import later
 from rlox_opt.project.parity import findings
 from rlox_opt.project.side_by_side import ComparedBuilds, Meant, facts, measured, share_a_process
 from rlox_opt.stats.paired import LOOKS
@@ -38,6 +39,7 @@ _EXAMPLES = """\
 examples:
   rlox-opt diff main                      main against HEAD
   rlox-opt diff main .                    main against the working tree, changes and all
+  rlox-opt diff main...HEAD               what this branch changed, also where main has gone on
   rlox-opt diff main HEAD --bench 'gae|Ppo' --markdown
   rlox-opt diff HEAD+none HEAD+opt-p5     two feature sets of one commit
   rlox-opt diff main --budget 120 --json > diff.json
@@ -80,8 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     """What is compared, and how closely."""
     add = parser.add_argument
     add("base", metavar="BASE", help="a revision, with cargo's features as in "
-        'REV+opt-p5,opt-p7; "." is the working tree, and pypi:NAME==1.2 a release')  # fmt: skip
-    add("head", metavar="HEAD", nargs="?", default="HEAD", help="another (default: HEAD)")
+        'REV+opt-p5,opt-p7; "." is the working tree, pypi:NAME==1.2 a release, and A...B, as in '
+        "git, the commit at which B branched off from A")  # fmt: skip
+    add("head", metavar="HEAD", nargs="?",
+        help="another (default: HEAD; where BASE is A...B, B)")  # fmt: skip
     add("--bench", metavar="REGEX", action=Once, type=pattern, default=project.compared,
         help="only benchmarks whose name it is found in; of ^MODULE only that "
         "module is read")  # fmt: skip
@@ -144,7 +148,8 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
     from rlox_opt.system.progress import reporter
 
     project: Project = arguments.project
-    sides = resolved(project, (arguments.base, arguments.head), arguments)
+    texts = arguments.base, arguments.head or later(arguments.base)
+    sides = resolved(project, texts, arguments)
     project, suite = measured_by(project, sides, arguments.suite)
     project, suite = in_environments(project, suite, sides)
     if arguments.apart:
@@ -152,7 +157,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
         project = dataclasses.replace(project, settings=own)
     for side in sides:
         project.builds.check(side)
-    if "." not in (arguments.base, arguments.head) and project.commits.dirty():
+    if "." not in texts and project.commits.dirty():
         say(
             'note: the working tree has changes, which are not measured; name it as "." to '
             "measure them",

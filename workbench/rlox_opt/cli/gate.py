@@ -22,14 +22,16 @@ from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
 examples:
-  rlox-opt gate origin/main
-  rlox-opt gate main HEAD --threshold 3 --bench 'data_plane' \\
+  rlox-opt gate origin/main...HEAD        what this branch changed since it left origin/main
+  rlox-opt gate v1.2 HEAD --threshold 3 --bench 'data_plane' \\
     --markdown >> "$GITHUB_STEP_SUMMARY"
 
 As a hook before each push, in .git/hooks/pre-push:
   #!/bin/sh
-  exec .venv/bin/rlox-opt gate "$(git merge-base origin/main HEAD)" \\
-    --threshold 3 --hook
+  exec .venv/bin/rlox-opt gate origin/main...HEAD --threshold 3 --hook
+
+Name the base as A...B, as git does: that is the commit at which B branched off from A. Compared
+with A itself, a branch that is behind would be blamed for what A has gained since.
 
 The gate fails where a benchmark is slower by more than --threshold with all of its interval. It
 does not fail for a regression that the change itself acknowledges, up to the ratio that is written

@@ -122,4 +122,4 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Grid:
         )
         for row in rows
     ]
-    return Grid(headings, told, left=5)
+    return Grid(headings, told, left=5, named=2)

@@ -20,7 +20,7 @@ from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import store, unrecorded
 from rlox_opt.history.store import Entry
 from rlox_opt.project.builds import Artefact, NotBuiltError
-from rlox_opt.project.commits import WORKING_TREE, Revision
+from rlox_opt.project.commits import WORKING_TREE, Revision, is_span
 from rlox_opt.project.parity import facts_of, findings
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
@@ -187,7 +187,7 @@ def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
         if arguments.features not in (None, *SHIPPED) and "+" not in text:
             text = f"{text}+{arguments.features}"
         of = project.commits.span(text)
-        needed = unrecorded.changing(project, of[-1].commit) if ".." in text else {of[0].commit}
+        needed = unrecorded.changing(project, of[-1].commit) if is_span(text) else {of[0].commit}
         for revision in of:
             if revision.commit in needed or arguments.every:
                 asked[revision.commit, revision.features] = revision

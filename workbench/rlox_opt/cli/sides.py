@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rlox_opt.project import releases
+from rlox_opt.project import cards, releases
 from rlox_opt.project.builders.pep517 import asked_by
 from rlox_opt.project.commits import WORKING_TREE, Revision
 from rlox_opt.system.usage import UsageError
@@ -146,10 +146,15 @@ def in_environments(
 
 
 def builds_for(project: Project, bench: re.Pattern[str] | str) -> Builds:
-    """Those of a project, with their twins where benchmarks that call such may be asked for."""
+    """Those of a project, with their twins where `bench` is found in the name of a benchmark that
+    calls such: the cards tell the names, which the suite has only once the twins are built."""
     calls = project.settings.twins.benchmark
-    asked = bench in calls or calls in bench if isinstance(bench, str) else bench.search(calls)
-    return replace(project.builds, twins=bool(calls and asked))
+    if not calls:
+        return project.builds
+    found = re.compile(re.escape(bench)).search if isinstance(bench, str) else bench.search
+    named = isinstance(bench, str) and calls in bench
+    asked = named or any(map(found, (calls, *cards.benchmarks_of_twins(project))))
+    return replace(project.builds, twins=asked)
 
 
 def built(builds: Builds, sides: Sequence[Revision], progress: Lines) -> list[Artefact]:

@@ -61,6 +61,9 @@ class Suite:
     """Whether each call has a process of its own, and so other memory than the one before."""
 
 
+_REMEDY = "; --bench can leave it out, and a longer `timeout` (asv, commands) waits for it"
+
+
 class SideError(ContestError):
     """What went wrong, on which side, whether it took the process with it, and whether it is only
     that the benchmark is not to be run."""
@@ -124,6 +127,7 @@ def started(
         worker = Worker(
             program, [json.dumps(settings)], rng, limit_s, under, first.python, env, folder
         )
+        worker.remedy = _REMEDY
         with contextlib.closing(worker):
             yield worker
 

@@ -28,6 +28,7 @@ _CONTEST_S = 0.05
 _DEAR_S = 1.0
 _RUNS = 6  # of a benchmark, in the longest answer about it
 SIDES = ("base", "head", "again")
+_REMEDIES = {"all": " as it read the suite; --bench '^MODULE' has it read that module alone"}
 
 
 class Reading(NamedTuple):
@@ -128,6 +129,7 @@ class Packages:
         with self.processes(sides, random.Random()) as of:
             asks = dict.fromkeys(ask for ask, _ in of.values())
             for ask in asks:  # all at once
+                ask.remedy = _REMEDIES.get(command, "")
                 ask.send(command, *arguments)
             answers = {ask: ask.answer() for ask in asks}
             return [answers[ask][number] for ask, number in of.values()]

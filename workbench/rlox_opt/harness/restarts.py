@@ -73,7 +73,7 @@ class Reading:
 class Worker:
     """A running process that answers commands, a line of JSON each: `python SCRIPT ARGUMENTS`, in
     this interpreter, environment and folder unless others are given. `limit_s` is how long an
-    answer may take."""
+    answer may take, and `remedy` what the message ends with where it takes longer."""
 
     def __init__(
         self,
@@ -90,6 +90,7 @@ class Worker:
         own = {**os.environ, **SAME_ORDER} if env is None else env
         environment = {**own, "RLOX_PAD": "x" * rng.randrange(4096)}
         self.limit_s = limit_s
+        self.remedy = ""
         self._process = subprocess.Popen(
             [*under, str(python), str(script), *map(str, arguments)],
             stdin=subprocess.PIPE,
@@ -140,7 +141,7 @@ class Worker:
         while b"\n" not in self._answers:
             left = until - time.monotonic()
             if left <= 0:
-                raise ProcessEndedError(f"did not answer within {self.limit_s:.0f} s")
+                raise ProcessEndedError(f"did not answer within {self.limit_s:.0f} s{self.remedy}")
             if select.select([self._process.stdout], [], [], min(left, _POLL_S))[0]:
                 chunk = os.read(self._process.stdout.fileno(), 1 << 20)
                 if not chunk:

@@ -295,10 +295,9 @@ def predicted(project: Project) -> dict[str, restarts.Cell]:
     calls = project.settings.twins.benchmark
     for card in cards.load(project) if calls else ():
         if card.prediction and card.prediction.size:
-            size = tuple(sorted(card.prediction.size.items()))
-            of = f"{card.id} {card.prediction.workload} " + ",".join(f"{k}={n}" for k, n in size)
-            cell = restarts.Cell(card.id, card.prediction.workload, size)
-            cells[f"{calls}('{of}', 'optimized')"] = cell
+            workload, of = card.prediction.workload, card.prediction.size
+            cell = restarts.Cell(card.id, workload, tuple(sorted(of.items())))
+            cells[cards.benchmark(calls, card.id, workload, of, "optimized")] = cell
     return cells
 
 

@@ -7,8 +7,10 @@ what was found. Every verb of the workbench that names an optimisation takes it 
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -159,3 +161,21 @@ def load(project: Project) -> list[Card]:
 def parse(path: Path) -> Card:
     """The card in `path`. Raises `NotReadError`, naming file and key, when it breaks the schema."""
     return read(path, Card)
+
+
+def benchmark(calls: str, id_: str, workload: str, size: Mapping[str, int], twin: str) -> str:
+    """The name of the suite's benchmark that `calls` a twin: "baseline" or "optimized"."""
+    of = ",".join(f"{name}={number}" for name, number in sorted(size.items()))
+    return f"{calls}('{id_} {workload} {of}', '{twin}')"
+
+
+def benchmarks_of_twins(project: Project) -> Iterator[str]:
+    """The names of all such benchmarks that the suite may have, by the sizes that the cards give.
+    A card that cannot be read, such as one that is being written, gives none."""
+    calls = project.settings.twins.benchmark
+    for path in project.cards.glob("*.toml"):
+        with contextlib.suppress(NotReadError):
+            card = parse(path)
+            for workload, sizes in card.sizes.items():
+                for size, twin in itertools.product(sizes, ("baseline", "optimized")):
+                    yield benchmark(calls, card.id, workload, size, twin)

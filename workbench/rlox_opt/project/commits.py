@@ -20,6 +20,8 @@ RELEASE = "pypi:"
 """What the name of a release as a side begins with."""
 
 _FEATURE = re.compile(r"[a-z0-9-]+")
+_BRANCHED = "..."  # git's: A...B is the commit at which A and B parted
+_SPAN = re.compile(r"(?<!\.)\.\.(?!\.)")
 _END = "--end-of-options"  # what follows comes from files and people, and is none
 
 
@@ -75,7 +77,8 @@ class Commits:
 
     def resolve(self, text: str) -> Revision:
         """The revision that `text` names: REV, or REV+FEATURE,… (`main+opt-p5`, `HEAD+none`); the
-        working tree is ".".
+        working tree is ".". As in git, A...B is the merge base of A and B, and an end that is left
+        out is HEAD.
 
         Raises:
             UsageError: there is no such commit, or no such checkout.
@@ -89,19 +92,33 @@ class Commits:
                     raise UsageError(
                         f"{text!r}: {feature!r} is no cargo feature; write {name}+opt-p5"
                     )
-        commit = (
-            self._snapshot()
-            if name == WORKING_TREE
-            else self._maybe("rev-parse", "--verify", "--quiet", _END, f"{name}^{{commit}}")
-        )
-        if commit is None:
-            shallow = self._maybe("rev-parse", "--is-shallow-repository") == "true"
-            remedy = "; name a branch, a tag or a hash that it has"
-            remedy = "; the clone is shallow: `git fetch --unshallow`" if shallow else remedy
-            if self._maybe("rev-parse", "--verify", "--quiet", "HEAD") is None:
-                remedy = f", which has no commit yet; `git commit` in {self.root} makes the first"
-            raise UsageError(f"{name!r}: is no commit of this repository{remedy}")
+        one, dots, other = name.partition(_BRANCHED)
+        commit = self._merge_base(one, other) if dots and (one or other) else self._commit(name)
         return Revision(text, commit, features)
+
+    def _merge_base(self, one: str, other: str) -> str:
+        ends = [self._commit(name or "HEAD") for name in (one, other)]
+        if (commit := self._maybe("merge-base", *ends)) is None:
+            remedy = self._unshallow() or "; name a base that the later side came from"
+            raise UsageError(
+                f"{one or 'HEAD'} and {other or 'HEAD'} have no commit in common{remedy}"
+            )
+        return commit
+
+    def _commit(self, name: str) -> str:
+        if name == WORKING_TREE:
+            return self._snapshot()
+        if commit := self._maybe("rev-parse", "--verify", "--quiet", _END, f"{name}^{{commit}}"):
+            return commit
+        remedy = self._unshallow() or "; name a branch, a tag or a hash that it has"
+        if self._maybe("rev-parse", "--verify", "--quiet", "HEAD") is None:
+            remedy = f", which has no commit yet; `git commit` in {self.root} makes the first"
+        raise UsageError(f"{name!r}: is no commit of this repository{remedy}")
+
+    def _unshallow(self) -> str:
+        """What brings commits that a shallow clone lacks; "" where the clone is whole."""
+        shallow = self._maybe("rev-parse", "--is-shallow-repository") == "true"
+        return "; the clone is shallow: `git fetch --unshallow`" if shallow else ""
 
     def between(self, good: Revision, bad: Revision) -> list[str]:
         """The commits after `good`, in order, to `bad`: along the first parents, where `good`
@@ -149,10 +166,9 @@ class Commits:
             UsageError: there is no such commit, or nothing lies between the two.
         """
         name, plus, listed = text.partition("+")
-        first, dots, last = name.partition("..")
-        if not dots:
+        if not is_span(name):
             return [self.resolve(text)]
-        ends = [self.resolve(f"{end or 'HEAD'}{plus}{listed}") for end in (first, last)]
+        ends = [self.resolve(f"{end or 'HEAD'}{plus}{listed}") for end in _SPAN.split(name, 1)]
         return [
             dataclasses.replace(ends[1], text=f"{commit}{plus}{listed}", commit=commit)
             for commit in self.between(*ends)
@@ -231,6 +247,19 @@ class Commits:
         with as_usage_error():
             said = repository.maybe(*arguments)
         return said if said is None else said.strip()
+
+
+def is_span(text: str) -> bool:
+    """Whether `text` names the commits FROM..TO, and not one."""
+    return _SPAN.search(text) is not None
+
+
+def later(base: str) -> str:
+    """What a base is compared with where only the base is named: of A...B it is B, which branched
+    off there; of others HEAD."""
+    name, plus, listed = base.partition("+")
+    other = name.partition(_BRANCHED)[2] or "HEAD"
+    return f"{other}{plus}{listed}" if _BRANCHED in name else "HEAD"
 
 
 @contextlib.contextmanager

@@ -8,12 +8,15 @@ import time
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
+from rich.table import Column, Table
+from rich.text import Text
 
-from rlox_opt.system.output import columns, folded
+from rlox_opt.system.output import cells, columns, folded
 
 _NOTE_EVERY_S = 20.0
+_BAR, _LEAST_BAR, _ELAPSED, _NOTE = 24, 8, 7, 48  # columns
+_GAPS = 3  # between the four
 
 
 class Lines:
@@ -67,33 +70,49 @@ class Lines:
         return f" about {seconds / 60:.0f} min left" if seconds > 90 else " about a minute left"
 
 
+class _Line(ProgressColumn):
+    """A running step in one line: its title, a bar, how long it has run, and what it is doing. The
+    widths depend on the title alone, so that nothing moves while the step runs; a note that is too
+    long for its place is cut there, since the next one takes its place."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+        self._elapsed = TimeElapsedColumn()
+
+    def render(self, task: Task) -> Table:
+        width = self._console.width
+        title = min(cells(task.description), max(1, width // 2))
+        room = width - title - _ELAPSED - _GAPS
+        bar = max(_LEAST_BAR, min(_BAR, room - _NOTE))
+        places = (title, bar, _ELAPSED, max(1, room - bar))
+        line = Table.grid(
+            *(Column(width=of, no_wrap=True, overflow="ellipsis") for of in places), padding=(0, 1)
+        )
+        note = Text(task.fields["note"], "dim")
+        drawn = BarColumn(bar).render(task), self._elapsed.render(task)
+        line.add_row(Text(task.description), *drawn, note)
+        return line
+
+
 class Bars(Lines):
     """The line of a step that ended, and below them a bar for the one that runs."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(24),
-            TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[note]}"),
-            console=console,
-            transient=True,
-        )
+        self.bar = Progress(_Line(console), console=console, transient=True)
         self._task = self.bar.add_task("", total=1.0, note="", visible=False)
 
     def begin(self, title: str) -> None:
         self._title, self._started = title, time.monotonic()
-        self.bar.reset(
-            self._task, description=escape(self._head()), total=None, visible=True, note=""
-        )
-        self.note("starting")
+        self.bar.reset(self._task, description=self._head(), total=None, visible=True, note="")
+        self.note("")
 
     def note(self, text: str, fraction: float | None = None) -> None:
         # Without a fraction the bar pulses: something is done, nobody knows how long it takes.
         self.bar.update(
             self._task,
-            note=escape(text + self._remaining_now()),
+            note=", ".join(filter(None, (text, self._remaining_now()))),
             total=None if fraction is None else 1.0,
             completed=fraction or 0.0,
         )
@@ -106,7 +125,7 @@ class Bars(Lines):
         spent = time.monotonic() - self._started
         this = self._left.get(self._title, 0.0)
         seconds = sum(self._left.values()) - min(spent, this)
-        return f", about {seconds:.0f} s left in all" if seconds > 1 else ""
+        return f"about {seconds:.0f} s left in all" if seconds > 1 else ""
 
 
 @contextlib.contextmanager

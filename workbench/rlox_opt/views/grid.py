@@ -2,8 +2,9 @@
 
 A table stands in columns where they fit into the width: figures as wide as they are, words folded
 between words, but to no less than a column of 20. Where that is not enough each row stands as a
-paragraph: its words first, below them every figure behind the heading of its column. Nothing is
-cut. In a pipe columns are as wide as they need, so that a row is a line (`rlox_opt.system.output`).
+paragraph: its words first, below them the figures, and all but what names the row behind the
+heading of its column. Nothing is cut. In a pipe columns are as wide as they need, so that a row is
+a line (`rlox_opt.system.output`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
@@ -57,11 +58,13 @@ class Told:
 @dataclass(frozen=True)
 class Grid:
     """Rows under the headings of `columns`, which may be "". The first `left` columns are words,
-    the others figures. `styles` are those of cells that are one of these texts."""
+    the others figures; the first `named` of them name the row, and stand without their headings
+    where the row is a paragraph. `styles` are those of cells that are one of these texts."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str | Sequence[str]]]
     left: int = 1
+    named: int = 1
     heading: str = "bold"
     styles: Mapping[str, str] = field(default_factory=dict)
 
@@ -118,34 +121,57 @@ class Grid:
             line.rstrip()
             yield line
 
-    def _paragraphs(self, width: int) -> Iterator[RenderableType]:
-        """A paragraph for each row; each text of a list has lines of its own."""
+    def _paragraphs(self, width: int) -> Iterator[Text]:
+        """A paragraph for each row: what names it, the other words behind their headings, and below
+        them the figures; each text of a list has lines of its own."""
         for row in self.rows:
-            words = [of.strip() for of in row[: self.left] if isinstance(of, str)]
-            words = [words[0], *(of for of in words[1:] if of not in _NOTHING)]
-            first = "  ".join([*words[:1], _BETWEEN.join(words[1:])]).rstrip()
-            listed = [of for cell in row if not isinstance(cell, str) for of in cell]
-            for line in (first, *(" " * _INDENT + of for of in listed)):
-                for folded in output.folded(line, width):
-                    yield Text(folded, no_wrap=True, overflow="ignore")
-            figures = [
+            told = [
                 (f"{heading} ".lstrip(), cell.strip(), self.styles.get(cell, ""))
-                for heading, cell in zip(self.columns[self.left :], row[self.left :], strict=True)
-                if isinstance(cell, str) and cell.strip() not in _NOTHING
+                for heading, cell in zip(self.columns, row, strict=True)
+                if isinstance(cell, str)
             ]
-            yield from _joined(figures, width)
+            words = len([cell for cell in row[: self.left] if isinstance(cell, str)])
+            named = min(self.named, words)
+            name = "  ".join(
+                cell for n, (_, cell, _) in enumerate(told[:named]) if not n or cell not in _NOTHING
+            )
+            yield from _joined(told[named:words], width, name)
+            for heading, cell in zip(self.columns, row, strict=True):
+                if not isinstance(cell, str):
+                    yield from _listed(heading, cell, width)
+            yield from _joined(told[words:], width)
 
 
-def _joined(figures: Sequence[tuple[str, str, str]], width: int) -> Iterator[Text]:
-    """Figures behind their headings, each with its style, in lines that break between two."""
-    line = Text(" " * _INDENT, no_wrap=True, overflow="ignore")
-    for heading, figure, style in figures:
-        empty = not line.plain.strip()
-        needed = cells(heading + figure) + (0 if empty else len(_BETWEEN))
-        if not empty and cells(line.plain) + needed > width:
+def _listed(heading: str, texts: Sequence[str], width: int) -> Iterator[Text]:
+    """The texts of a list below its heading."""
+    indent = " " * _INDENT
+    if heading and texts:
+        yield Text(indent + heading, "dim", no_wrap=True, overflow="ignore")
+        indent += "  "
+    for text in texts:
+        for line in output.folded(indent + text, width):
+            yield Text(line, no_wrap=True, overflow="ignore")
+
+
+def _joined(told: Sequence[tuple[str, str, str]], width: int, name: str = "") -> Iterator[Text]:
+    """Cells behind their headings, each with its style, in lines that break between two; before the
+    first stands the name of the row, where it is given. Cells of nothing are left out."""
+    indent = Text(" " * _INDENT, no_wrap=True, overflow="ignore")
+    line = indent.copy()
+    if name:
+        *full, rest = output.folded(name, width)
+        yield from (Text(of, no_wrap=True, overflow="ignore") for of in full)
+        line = Text(rest, no_wrap=True, overflow="ignore")
+    between = "  " if name else ""
+    for heading, cell, style in told:
+        if cell in _NOTHING:
+            continue
+        whole = cells(line.plain + between + heading + cell)
+        if line.plain.strip() and whole > width:
             yield line
-            line, empty = Text(" " * _INDENT, no_wrap=True, overflow="ignore"), True
-        line.append("" if empty else _BETWEEN).append(heading, "dim").append(figure, style)
+            line, between = indent.copy(), ""
+        line.append(between).append(heading, "dim").append(cell, style)
+        between = _BETWEEN
         if cells(line.plain) > width:  # this one alone
             *full, rest = output.folded(line.plain, width)
             yield from (Text(of, no_wrap=True, overflow="ignore") for of in full)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import toy_history
 from command_line import rlox_opt
+from users_repository import git
 
 from rlox_opt.harness import packages
 
@@ -34,6 +35,24 @@ def test_a_regression_fails_the_gate_also_as_a_hook(commits: list[str]) -> None:
     assert 2 < row["ci99"][0] < row["ratio"] < row["ci99"][1]
     assert (done.returncode, told["exit_code"]) == (1, 1)
     assert done.stderr.endswith("rlox-opt gate: regression: 1 slower or larger\n")
+
+
+def test_a_branch_is_not_blamed_for_what_main_has_gained(commits: list[str]) -> None:
+    """The branch leaves the slow commit, and changes nothing; main then goes on to a fast one."""
+    here, slow = Path.cwd(), commits[1]
+    git(here, "checkout", "--quiet", "-B", "main", slow)
+    (here / "toy.json").write_text(json.dumps(COMMITS[0]))
+    git(here, "commit", "--quiet", "--all", "-m", "faster")
+    git(here, "checkout", "--quiet", "-b", "branch", slow)
+    git(here, "commit", "--quiet", "--allow-empty", "-m", "of the branch")
+    bench = ("--bench", "time_work")
+    assert rlox_opt("gate", "main", "branch", *bench, *QUICK).returncode == 1
+    git(here, "checkout", "--quiet", "main")  # what HEAD is does not matter
+    done = rlox_opt("gate", "main...branch", *bench, *QUICK)
+    told = json.loads(done.stdout)
+    assert (told["base"], told["head"]) == (slow, git(here, "rev-parse", "branch"))
+    assert done.returncode == 0
+    assert done.stderr.endswith("no regression: both packages are byte for byte the same\n")
 
 
 def test_what_became_faster_passes(commits: list[str]) -> None:

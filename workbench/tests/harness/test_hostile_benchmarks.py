@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from rlox_opt.harness.packages import Failure, Packages, Reading
+from rlox_opt.harness.restarts import ContestError
 
 HOSTILE = """
 import os, sys, time, warnings
@@ -54,6 +57,10 @@ def track_nan():
 def time_fine():
     sum(range(1000))
 """
+FINE = """
+def time_fine():
+    sum(range(1000))
+"""
 EMPTY = "raise RuntimeError('this module\\ncannot be imported')"
 
 
@@ -82,3 +89,12 @@ def test_a_hostile_benchmark_loses_its_own_result_and_no_other(
     }  # fmt: skip
     tracked = dict(packages.tracked([*packages.names("track")], 5))
     assert all(isinstance(of, Failure) for of in tracked.values())
+
+
+def test_a_module_that_hangs_is_told_with_the_way_round_it(made: Callable[..., Packages]) -> None:
+    packages = made(hangs="import time\ntime.sleep(100)\n", fine=FINE, limit_s=5.0)
+    packages.limit_s = 0.5
+    with pytest.raises(ContestError, match=r"0 s as it read the suite; --bench '\^MODULE' has it"):
+        packages.listed()
+    packages.beginning, packages.limit_s = "fine.", 20.0
+    assert [*packages.names("time")] == ["fine.time_fine"]

@@ -14,7 +14,7 @@ from rlox_opt.project import builds
 from rlox_opt.project.builders import cargo
 from rlox_opt.project.builders.cargo import ByCargo, Laboratory, is_as_written
 from rlox_opt.project.builds import Cargo, NotBuiltError
-from rlox_opt.project.commits import Commits, Revision
+from rlox_opt.project.commits import Commits, Revision, later
 from rlox_opt.project.project import Project
 from rlox_opt.system.usage import UsageError
 
@@ -74,6 +74,55 @@ def test_a_revision_that_does_not_exist_is_named(
 ) -> None:
     with pytest.raises(UsageError, match=f"'{text}': is no commit of this repository; name "):
         revisions.resolve(text)
+
+
+@pytest.fixture
+def branched(repository: Path) -> str:
+    """A checkout of `side` with a commit that main lacks, as main has one that it lacks; the commit
+    at which they parted."""
+    git(repository, "checkout", "--quiet", "side")
+    git(repository, "commit", "--quiet", "--allow-empty", "-m", "of side")
+    return git(repository, "rev-parse", "main~1")
+
+
+@pytest.mark.parametrize("text", ["main...side", "side...main", "main...", "...main", "main...."])
+def test_three_dots_name_the_commit_at_which_two_parted(
+    branched: str, revisions: Commits, text: str
+) -> None:
+    found = revisions.resolve(text)
+    assert (found.commit, found.features) == (branched, None)
+    assert found.title == f"{text} ({branched[:10]})"
+    assert [of.commit for of in revisions.span(text)] == [branched]
+
+
+def test_the_ends_of_three_dots_are_commits_that_have_one_in_common(
+    branched: str, repository: Path, revisions: Commits
+) -> None:
+    assert revisions.resolve("main...side+opt-p5").features == ("opt-p5",)
+    with pytest.raises(UsageError, match="'nothing': is no commit of this repository; name "):
+        revisions.resolve("main...nothing")
+    with pytest.raises(UsageError, match=r"'\.\.\.': is no commit of this repository; name "):
+        revisions.resolve("...")
+    git(repository, "checkout", "--quiet", "--orphan", "apart")
+    git(repository, "commit", "--quiet", "-m", "apart")
+    with pytest.raises(UsageError, match=r"^main and HEAD have no commit in common; name a base"):
+        revisions.resolve("main...")
+
+
+@pytest.mark.parametrize(
+    ("base", "compared_with"),
+    [
+        ("main", "HEAD"),
+        ("main+opt-p5", "HEAD"),
+        ("pypi:networkx==3.2", "HEAD"),
+        ("main...", "HEAD"),
+        ("main...side", "side"),
+        ("main...side+none", "side+none"),
+        ("main....", "."),
+    ],
+)
+def test_what_branched_off_is_compared_with_where_it_did(base: str, compared_with: str) -> None:
+    assert later(base) == compared_with
 
 
 def test_a_shallow_clone_is_told_how_to_get_the_rest(

@@ -106,7 +106,8 @@ def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Agreement]) -> s
     told = {
         agreement.AGREE: f"the twins of {names} agree",
         agreement.DIFFER: f"the twins of {', '.join(ids)} differ",
-        agreement.UNTESTED: f"no pair holds the twins of {', '.join(ids)}",
+        agreement.UNTESTED: f"no pair holds the twins of {', '.join(ids)}; "
+        "`make setup` builds the pairs that the sources have",
     }
     return told[word]
 

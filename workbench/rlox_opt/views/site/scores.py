@@ -149,7 +149,8 @@ def _levels(_machine: str, records: Sequence[_Record]) -> Score:
         found = [_part(stepped, "located") for stepped in of_size]
         rows.append((noise, detector, _part(flat, "false"), *found))
     columns: dict[str, str | None] = {"Noise": "word", "Detector": "word"}
-    columns |= dict.fromkeys(["Flat ones alarmed", *(f"{size} % steps located" for size in sizes)])
+    shares = ["Flat ones alarmed", *(f"{size} % steps located" for size in sizes)]
+    columns |= dict.fromkeys(shares, "folds")
     return Score(
         "Are level changes found, and only those?",
         [(Table(columns, rows, f"Level changes, until {records[-1]['date'][:10]}"), "")],
@@ -234,6 +235,7 @@ def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | 
     scored = [(tool, *_counted(told), _of_nothing(every, tool)) for tool, told in of_all.items()]
     counts = _columns("Tool", "Commits found", *(word.capitalize() for word in elsewhere.OUTCOMES),
                       "Flagged beside", "Flagged for nothing")  # fmt: skip
+    counts["Flagged for nothing"] = "folds"  # says how many were undecided, too
     when = "; ".join(
         f"{_of(machine, record)}: {', '.join(dict.fromkeys(row['project'] for row in own))}"
         for machine, record, own in newest

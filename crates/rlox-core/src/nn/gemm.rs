@@ -1,6 +1,6 @@
 //! The matrix product of small matrices: float32, row-major, on one thread.
 //!
-//! The micro-kernel ([`KBlock::tile`]) keeps a tile of `c` in registers while it runs over k. At each k
+//! The micro-kernel ([`Block::tile`]) keeps a tile of `c` in registers while it runs over k. At each k
 //! it loads V vectors of `b`, broadcasts one element of `a` for each of the R rows, and does R x V
 //! multiply-adds.
 //!
@@ -110,7 +110,7 @@ unsafe fn gemm_body<I: Sixteen>(
             data: &a.data[start * a.column..],
             ..a
         };
-        let block = KBlock {
+        let block = Block {
             m,
             n,
             depth,
@@ -171,7 +171,7 @@ fn pack(
 }
 
 /// The part of the product over one block of k: `depth` columns of `a` and rows of `b`.
-struct KBlock<'a> {
+struct Block<'a> {
     m: usize,
     n: usize,
     depth: usize,
@@ -179,7 +179,7 @@ struct KBlock<'a> {
     accumulate: bool,
 }
 
-impl KBlock<'_> {
+impl Block<'_> {
     /// The columns of `c` from `j` on that a panel makes: tiles of R rows, then smaller tiles for the
     /// rows that are left. `edge` is as in [`Self::part`].
     ///

@@ -1,19 +1,21 @@
-//! Linker settings and the facts about this build that `build_info()` reports.
+//! Linker settings, and the facts about this build that `build_info()` reports. The laboratory's
+//! extension uses this script, too.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    // From here and from the laboratory, whose script this is, too: were there no such file, cargo would
-    // compile that crate at every build.
+    // The path is valid from this crate's folder and from the laboratory's. If the file did not exist,
+    // cargo would compile the crate at every build.
     println!("cargo:rerun-if-changed=../rlox-python/build.rs");
 
-    // The same source without this is the library that the laboratory is made of.
+    // The crate `rlox-binding` compiles the same source without this setting, as a library for the
+    // laboratory.
     println!("cargo:rustc-cfg=extension");
 
-    // rust-lld packs segments so that file offsets and addresses differ, and the unwinders of
-    // sampling profilers then see one frame per stack. Separate segments keep stacks whole.
+    // rust-lld packs segments so that file offsets and addresses differ. The unwinders of sampling
+    // profilers then see only one frame of each stack. With separate segments they see all.
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,separate-loadable-segments");
     }
@@ -27,7 +29,8 @@ fn main() {
     println!("cargo:rustc-env=RLOX_RUSTC={version}");
     println!("cargo:rustc-env=RLOX_PROFILE={}", profile());
 
-    // Git notes every checkout and commit in its log; without one the commit stays unknown.
+    // Git adds a line to this log at every checkout and commit, so cargo runs this script again when
+    // HEAD has moved.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo:rerun-if-changed={log}");
     }
@@ -35,8 +38,8 @@ fn main() {
     println!("cargo:rustc-env=RLOX_COMMIT={commit}");
 }
 
-/// The profile's own name: `PROFILE` knows only `debug` and `release`, the output folder
-/// `target/<profile>/build/<package>/out` all of them.
+/// The name of cargo's profile, from the output folder `target/<profile>/build/<package>/out`. The
+/// variable `PROFILE` says only `debug` or `release`.
 fn profile() -> String {
     let out = PathBuf::from(env::var("OUT_DIR").unwrap_or_default());
     out.ancestors()

@@ -25,7 +25,7 @@ EQUATIONS = ("target_q", "critic_loss", "actor_loss", "alpha_loss")
 
 
 class Updated(NamedTuple):
-    """What one update found: its losses, and the twins' mean absolute TD errors `[B]`."""
+    """What one update found: its losses, and the critics' mean absolute TD errors `[B]`."""
 
     critic_loss: Tensor
     actor_loss: Tensor
@@ -89,7 +89,7 @@ class _Functional:
         self._target = update.critic.unflattened(target)
 
     def critic(self, obs: Tensor, actions: Tensor) -> Any:
-        """The twins' values."""
+        """The critics' values."""
         return functional_call(self._module, self._critic, (obs, actions))
 
     def critic_target(self, obs: Tensor, actions: Tensor) -> Any:

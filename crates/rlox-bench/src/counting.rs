@@ -24,24 +24,29 @@ impl Counting {
     }
 }
 
-// SAFETY: every call is the system allocator's, with the caller's own arguments.
+// SAFETY: each function calls the system allocator's with the same arguments, and so keeps its
+// promises.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::note(layout.size());
+        // SAFETY: the caller keeps the conditions of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         Self::note(layout.size());
+        // SAFETY: the caller keeps the conditions of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         Self::note(new_size);
+        // SAFETY: the caller keeps the conditions of `realloc`.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the conditions of `dealloc`.
         unsafe { System.dealloc(ptr, layout) }
     }
 }

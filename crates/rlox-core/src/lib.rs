@@ -1,11 +1,15 @@
 //! The data plane of rlox in pure Rust: environments, buffers, advantages, collectors.
 //!
-//! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
-//! holds the per-token operations, `nn` the small networks of the trainers, `simd` what compiles a
-//! loop for every instruction set, `math` the functions that such loops take, `pool` the threads that
-//! share work, `sync` where threads come from, `memory` asks for memory. Each planned optimisation has
-//! a seam here; a [`wiring`] names the form that stands at each, and [`switchboard`] makes one from the
-//! features of cargo.
+//! Data flows one way: `env` steps environments, `buffer` stores transitions, `training` computes
+//! advantages, and `pipeline` collects rollouts with all three. `llm` has the per-token operations of
+//! language models, `nn` the small networks of the trainers.
+//!
+//! The other modules serve these. `simd` compiles a loop for each instruction set, and `math` has the
+//! functions that such loops call. `pool` says whether other threads can share work, `sync` is where
+//! threads and locks come from, and `memory` allocates without aborting.
+//!
+//! Each planned optimisation has a seam: a place where one of two forms of the code stands. A
+//! [`wiring`] names the form at each seam, and [`switchboard`] makes a wiring from cargo's features.
 
 pub mod buffer;
 pub mod env;
@@ -23,18 +27,21 @@ mod sync;
 pub mod training;
 pub mod wiring;
 
-/// Finds out what is found out but once. A fork by one thread while another does it would leave the
-/// child waiting for it for ever.
+/// Initialises what is initialised once: the choice of the instruction set.
+///
+/// An extension calls it at import. Otherwise one thread could fork while another one initialises: the
+/// lock of the initialisation would stay taken in the child, which would wait for it for ever.
 ///
 /// # Errors
-/// When `RLOX_INSTRUCTIONS`, which caps the instructions in use, is no level of them.
+/// If the environment variable `RLOX_INSTRUCTIONS`, which caps the instructions in use, names no
+/// instruction set.
 pub fn prepare() -> Result<(), RloxError> {
     simd::best()?;
     simd::level();
     Ok(())
 }
 
-/// The instructions that kernels run with: `portable`, `avx2` or `avx512`.
+/// The instruction set that kernels use: `portable`, `avx2` or `avx512`.
 pub fn instructions() -> &'static str {
     simd::level().name()
 }

@@ -1,8 +1,8 @@
-//! Memory whose size a caller chooses. Where there is not so much, the functions here return an error; the
-//! standard library's own allocations would end the process.
+//! Allocations whose size a caller chooses. Where there is no memory, the functions here return an
+//! error; the standard library's own allocations would abort the process.
 #![allow(
     unsafe_code,
-    reason = "zeros come from the system as such, which no safe function asks for without aborting"
+    reason = "no safe function asks the system for zeroed memory without aborting on failure"
 )]
 
 use std::alloc::{Layout, alloc_zeroed};
@@ -50,26 +50,26 @@ pub fn reserve_more<T>(values: &mut Vec<T>, more: usize) -> Result<(), RloxError
         .map_err(|_| no_memory::<T>(values.len().saturating_add(more)))
 }
 
-/// Numbers of which zero is all zero bytes.
+/// A type whose zero is all zero bytes.
 ///
 /// # Safety
-/// A value of the type whose bytes are all zero is a valid one: 0, or false.
+/// All zero bytes must be a valid value of the type.
 pub unsafe trait Zero: Copy {}
 
-// SAFETY: 0.0.
+// SAFETY: zero bytes are 0.0.
 unsafe impl Zero for f32 {}
-// SAFETY: 0.0.
+// SAFETY: zero bytes are 0.0.
 unsafe impl Zero for f64 {}
-// SAFETY: 0.
+// SAFETY: a zero byte is 0.
 unsafe impl Zero for u8 {}
-// SAFETY: 0.
+// SAFETY: zero bytes are 0.
 unsafe impl Zero for u32 {}
-// SAFETY: 0.
+// SAFETY: zero bytes are 0.
 unsafe impl Zero for i64 {}
-// SAFETY: false.
+// SAFETY: a zero byte is false.
 unsafe impl Zero for bool {}
 
-/// So many zeros, in pages that the system hands out as they are touched.
+/// A vector of `len` zeros. The system zeroes its pages when they are first touched.
 ///
 /// # Errors
 /// If there is no memory for them.
@@ -78,12 +78,13 @@ pub(crate) fn zeros<T: Zero>(len: usize) -> Result<Vec<T>, RloxError> {
     if layout.size() == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: it is not of size zero.
+    // SAFETY: the layout is not of size zero.
     let memory = unsafe { alloc_zeroed(layout) };
     if memory.is_null() {
         return Err(no_memory::<T>(len));
     }
-    // SAFETY: so many zeros, from the allocator that vectors use, with the layout that they use.
+    // SAFETY: the memory comes from the allocator that vectors use, with the layout of `len` elements,
+    // and zero bytes are valid elements.
     Ok(unsafe { Vec::from_raw_parts(memory.cast(), len, len) })
 }
 

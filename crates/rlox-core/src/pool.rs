@@ -1,4 +1,5 @@
-//! Rayon's pool of threads, and whether it is still there. The only place to ask before work is shared.
+//! Whether other threads can share work, and how many. Code that uses Rayon's pool or starts a helper
+//! asks here first: there may be no pool after a fork, no memory for threads, or no free core for them.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -12,19 +13,20 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPoolBuilder;
 
-/// What a thread may take before it does anything, with much to spare: its stack, and what the C
-/// library keeps for it. As much as `malloc` asks the system for, and never takes from its heap, where
-/// no stack could lie.
+/// Bytes that a new thread takes before it does anything, with much to spare: its stack, and what the C
+/// library keeps for it. At this size `malloc` asks the system for memory, as a stack does; less it
+/// could take from its heap, where no stack can lie.
 const OF_A_THREAD: usize = 32 << 20;
 
-/// Whether anybody was told of other threads, so that the pool may have been started.
+/// Whether [`threads`] was called, so that the pool may have been started.
 static ASKED_FOR: AtomicBool = AtomicBool::new(false);
-/// Whether the pool was started in the process that this one was forked from, or could not be.
+/// Whether there is no pool: starting it failed, or it was started in the process that this one was
+/// forked from.
 static NO_POOL: AtomicBool = AtomicBool::new(false);
-/// Whether it was tried.
+/// Whether starting the pool was tried.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Threads that can share work: 1 means that there is none but the caller.
+/// The number of threads that can share work, the caller included; 1 if there is no pool.
 pub(crate) fn threads() -> usize {
     if NO_POOL.load(Relaxed) {
         return 1;
@@ -39,8 +41,8 @@ pub(crate) fn threads() -> usize {
     rayon::current_num_threads()
 }
 
-/// Starts the pool. Rayon would do it when first asked, and panic where the system has no threads to
-/// give.
+/// Starts the pool. Rayon would start it by itself at its first use, and panic if the system cannot
+/// start threads.
 #[cold]
 fn start() {
     static STARTING: Mutex<()> = Mutex::new(());
@@ -48,63 +50,65 @@ fn start() {
     if STARTED.load(Relaxed) {
         return;
     }
-    let lost = !has_room_for(available_parallelism().map_or(1, usize::from)) || {
-        // Of the errors only the system's have a source; another one is that it was started before.
+    let no_pool = !has_room_for(available_parallelism().map_or(1, usize::from)) || {
+        // Only an error of the system has a source. The other error is that the pool was started
+        // before.
         let built = ThreadPoolBuilder::new().build_global();
         built.is_err_and(|error| error.source().is_some())
     };
-    if lost {
+    if no_pool {
         NO_POOL.store(true, Relaxed);
     }
     STARTED.store(true, Release);
 }
 
-/// Whether there is memory for so many threads more. Asked before any is started: a thread that
-/// starts, and then finds none for its own variables, ends the process.
+/// Whether there is memory for so many more threads. It is checked before a thread is started, since a
+/// thread that starts and then finds no memory for its thread-local variables aborts the process.
 pub(crate) fn has_room_for(threads: usize) -> bool {
     let mut room = Vec::<u8>::new();
     let there = room.try_reserve_exact(threads.saturating_mul(OF_A_THREAD));
-    black_box(&room); // or the compiler leaves out what nobody uses
+    black_box(&room); // otherwise the compiler removes the allocation, which nobody uses
     there.is_ok()
 }
 
-/// Of the time that a thread waits in vain for its helper, so much is worked without any. The loss
-/// is then about a twentieth, however busy other programs keep the cores.
-const ALONE_AFTER_LOSS: u32 = 20;
+/// After time was wasted on a helper, no helper is tried for this many times as long. So at most about
+/// a twentieth of the time is wasted, however busy other programs keep the cores.
+const ALONE_AFTER_WASTE: u32 = 20;
 
-/// No more is held to be lost at once: a process that was stopped for an hour has not waited for its
-/// helper.
-const LONGEST_LOSS: Duration = Duration::from_millis(100);
+/// At most so much counts as wasted at once: a process that was stopped for an hour did not wait for
+/// its helper so long.
+const LONGEST_WASTE: Duration = Duration::from_millis(100);
 
-/// When a helper is worth another try, in nanoseconds after [`began`].
+/// When a helper may be tried again, in nanoseconds after [`began`].
 static QUIET_AGAIN: AtomicU64 = AtomicU64::new(0);
 
+/// The moment that times are counted from: an atomic number can hold a distance, not an `Instant`.
 fn began() -> Instant {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     *BEGAN.get_or_init(Instant::now)
 }
 
-/// Whether a second thread is worth a try: false for some time after it [cost](wasted) more than it
-/// brought. All threads of the process learn from one another, since they have the same cores.
+/// Whether a helper may be tried: false for some time after [`wasted`] reported wasted time. All
+/// threads of the process share the answer, since they share the cores.
 pub(crate) fn is_quiet() -> bool {
     let quiet_again = QUIET_AGAIN.load(Relaxed);
     quiet_again == 0 || began().elapsed() >= Duration::from_nanos(quiet_again)
 }
 
-/// To be called with what the help of a second thread has cost, or zero.
+/// Reports how much time a helper wasted; zero is none.
 pub(crate) fn wasted(time: Duration) {
     if time > Duration::ZERO {
-        let until = began().elapsed() + time.min(LONGEST_LOSS) * ALONE_AFTER_LOSS;
+        let until = began().elapsed() + time.min(LONGEST_WASTE) * ALONE_AFTER_WASTE;
         let nanos = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
         QUIET_AGAIN.fetch_max(nanos, Relaxed);
     }
 }
 
-/// To be called in a process that was forked off, before it does anything else.
+/// Must be called in a forked process before anything else is.
 ///
-/// A fork copies the pool, but none of its threads: to hand them work is to wait for ever. So who has
-/// a copy does its work alone, with the same results; who was forked before there was a pool starts
-/// its own.
+/// A fork copies the pool's memory but none of its threads, so work handed to them would never be done.
+/// A process with such a copy works alone, with the same results. A process that was forked before
+/// there was a pool starts its own.
 pub fn forked() {
     if ASKED_FOR.load(Relaxed) {
         NO_POOL.store(true, Relaxed);
@@ -118,12 +122,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_loss_there_is_no_help_for_some_time_and_then_there_is() {
+    fn after_wasted_time_there_is_no_help_for_some_time_and_then_there_is() {
         wasted(Duration::from_millis(5));
         assert!(!is_quiet());
         let tries = Instant::now();
         while !is_quiet() {
-            assert!(tries.elapsed() < Duration::from_secs(60)); // other tests lose, too
+            assert!(tries.elapsed() < Duration::from_secs(60)); // other tests waste time, too
             sleep(Duration::from_millis(1));
         }
     }

@@ -1,8 +1,12 @@
-//! Instruction sets, chosen at run time: each kernel is compiled for AVX-512, for AVX2 with FMA, and
-//! for whatever the target guarantees, from one body of plain array code.
+//! Instruction sets, chosen at run time. [`kernel!`] compiles a function three times from one body: for
+//! AVX-512, for AVX2 with FMA, and for what the target guarantees. Its calls go to the best that the
+//! processor has, so that one build is fast everywhere.
+//!
+//! A body is plain code over arrays, which the compiler vectorises, or uses the intrinsics of
+//! [`Sixteen`].
 #![allow(
     unsafe_code,
-    reason = "code for an instruction set may only be called where the processor has it"
+    reason = "code for an instruction set must be called only where the processor has it"
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -17,14 +21,16 @@ use num_traits::Float;
 
 use crate::RloxError;
 
-/// What a kernel's body knows about the instructions that it is compiled to.
+/// The instruction set that a kernel's body is compiled for.
 pub trait Instructions {
-    /// Whether `mul_add` is one instruction; elsewhere it would be a library call.
+    /// Whether a fused multiply-add is one instruction. Where it is not, `mul_add` of the standard
+    /// library would call a function.
     const FMA: bool;
-    /// Whether they are AVX-512's: 32 vector registers of 16 lanes, not 16 registers of 8 or fewer.
+    /// Whether it is AVX-512, which has 32 registers of 16 floats; the others have 16 registers of 8 or
+    /// 4.
     const WIDE: bool;
 
-    /// `a * b + c`, with one rounding where the hardware has it.
+    /// `a * b + c`: fused, so rounded once, where that is one instruction; elsewhere rounded twice.
     #[inline(always)]
     fn mul_add<T: Float>(a: T, b: T, c: T) -> T {
         if Self::FMA {
@@ -35,7 +41,7 @@ pub trait Instructions {
     }
 }
 
-/// AVX-512F and what all processors that have it have with it.
+/// AVX-512 F, VL, BW and DQ, which nearly all processors with AVX-512 have.
 pub(crate) struct Avx512;
 /// AVX2 and FMA.
 pub(crate) struct Avx2;
@@ -57,25 +63,26 @@ impl Instructions for Portable {
     const WIDE: bool = false;
 }
 
-/// Sixteen floats in registers, by intrinsics: for loops whose sums have to stay there, which arrays
-/// of floats do only as long as the compiler sees fit.
+/// Sixteen floats in registers, by intrinsics. It is for loops whose sums must stay in registers: the
+/// compiler may put arrays of floats into memory.
 ///
 /// # Safety
-/// All functions: the processor must have these instructions, and memory what is read or written.
+/// The processor must have these instructions, for every function. `read` and `write` need sixteen
+/// floats at the pointer, which need not be aligned.
 pub(crate) trait Sixteen: Instructions {
     /// One register or several.
     type Vector: Copy;
 
-    /// Sixteen times the same.
+    /// A vector of sixteen times `value`.
     unsafe fn splat(value: f32) -> Self::Vector;
 
-    /// Reads sixteen in a row.
+    /// Reads sixteen floats that lie side by side.
     unsafe fn read(from: *const f32) -> Self::Vector;
 
-    /// Writes sixteen in a row.
+    /// Writes sixteen floats side by side.
     unsafe fn write(values: Self::Vector, to: *mut f32);
 
-    /// Lane by lane `a * b + c`, as [`Instructions::mul_add`] has it.
+    /// `a * b + c` in each lane, rounded as [`Instructions::mul_add`] does.
     unsafe fn mul_adds(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
 }
 
@@ -85,22 +92,25 @@ impl Sixteen for Avx512 {
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> __m512 {
-        // SAFETY: the caller's, as in all of these.
+        // SAFETY: the caller has seen that the processor has AVX-512.
         unsafe { _mm512_set1_ps(value) }
     }
 
     #[inline(always)]
     unsafe fn read(from: *const f32) -> __m512 {
+        // SAFETY: as above; the caller has sixteen floats there.
         unsafe { _mm512_loadu_ps(from) }
     }
 
     #[inline(always)]
     unsafe fn write(values: __m512, to: *mut f32) {
+        // SAFETY: as above; the caller has room for sixteen floats there.
         unsafe { _mm512_storeu_ps(to, values) }
     }
 
     #[inline(always)]
     unsafe fn mul_adds(a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: the caller has seen that the processor has AVX-512.
         unsafe { _mm512_fmadd_ps(a, b, c) }
     }
 }
@@ -111,18 +121,20 @@ impl Sixteen for Avx2 {
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self::Vector {
-        // SAFETY: the caller's, as in all of these.
+        // SAFETY: the caller has seen that the processor has AVX2 and FMA.
         let eight = unsafe { _mm256_set1_ps(value) };
         (eight, eight)
     }
 
     #[inline(always)]
     unsafe fn read(from: *const f32) -> Self::Vector {
+        // SAFETY: as above; the caller has sixteen floats there.
         unsafe { (_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
     }
 
     #[inline(always)]
     unsafe fn write((low, high): Self::Vector, to: *mut f32) {
+        // SAFETY: as above; the caller has room for sixteen floats there.
         unsafe {
             _mm256_storeu_ps(to, low);
             _mm256_storeu_ps(to.add(8), high);
@@ -131,6 +143,7 @@ impl Sixteen for Avx2 {
 
     #[inline(always)]
     unsafe fn mul_adds(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
+        // SAFETY: the caller has seen that the processor has AVX2 and FMA.
         unsafe {
             (
                 _mm256_fmadd_ps(a.0, b.0, c.0),
@@ -150,12 +163,13 @@ impl Sixteen for Portable {
 
     #[inline(always)]
     unsafe fn read(from: *const f32) -> [f32; 16] {
-        // SAFETY: the caller's, as in all of these.
+        // SAFETY: the caller has sixteen floats there.
         unsafe { from.cast::<[f32; 16]>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn write(values: [f32; 16], to: *mut f32) {
+        // SAFETY: the caller has room for sixteen floats there.
         unsafe { to.cast::<[f32; 16]>().write_unaligned(values) }
     }
 
@@ -168,7 +182,7 @@ impl Sixteen for Portable {
     }
 }
 
-/// Which of the instruction sets is in use.
+/// An instruction set, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Level {
@@ -192,13 +206,14 @@ impl Level {
     }
 }
 
-/// The environment variable that caps the level, so that one processor gives the results of a lesser.
+/// The environment variable that caps the level, so that results of a lesser processor can be
+/// reproduced.
 const CAP: &str = "RLOX_INSTRUCTIONS";
 
-/// What [`CAP`] may be, the least first.
+/// The values that [`CAP`] may have, the lowest level first.
 const NAMES: [&str; 3] = ["portable", "avx2", "avx512"];
 
-/// The levels that this processor has, the least first.
+/// The levels that this processor has, the lowest first.
 pub(crate) static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
     let mut levels = vec![Level::Portable];
     #[cfg(target_arch = "x86_64")]
@@ -217,11 +232,11 @@ pub(crate) static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
 
 #[cfg(test)]
 thread_local! {
-    /// The level that a test wants this thread to use.
+    /// The level that a test makes this thread use.
     pub(crate) static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
 }
 
-/// Runs `check` once with each instruction set.
+/// Runs `check` once at each level that this processor has.
 #[cfg(test)]
 pub(crate) fn at_every_level<E>(mut check: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     for &level in LEVELS.iter() {
@@ -233,7 +248,7 @@ pub(crate) fn at_every_level<E>(mut check: impl FnMut() -> Result<(), E>) -> Res
     Ok(())
 }
 
-/// The level that kernels run at.
+/// The level that kernels use.
 #[inline]
 pub(crate) fn level() -> Level {
     #[cfg(test)]
@@ -255,8 +270,8 @@ pub(crate) fn level() -> Level {
     }
 }
 
-/// The result of [`best`] as a number, or before the first call a number that is no level's. It is kept,
-/// since every kernel asks for it, which must cost no more than a load.
+/// The result of [`best`] as a number, or `u8::MAX` before the first call. Every kernel asks for it, so
+/// that must cost no more than a load.
 static KNOWN: AtomicU8 = AtomicU8::new(u8::MAX);
 
 #[cold]
@@ -267,10 +282,10 @@ fn find() -> Level {
     level
 }
 
-/// The best of [`LEVELS`] that [`CAP`] allows.
+/// The highest of [`LEVELS`] that [`CAP`] allows.
 ///
 /// # Errors
-/// When it is set to what is no level.
+/// If [`CAP`] is set and names no level.
 pub(crate) fn best() -> Result<Level, RloxError> {
     let cap = std::env::var_os(CAP).unwrap_or_default();
     let allowed = match NAMES.iter().position(|&name| cap == name) {
@@ -286,7 +301,7 @@ pub(crate) fn best() -> Result<Level, RloxError> {
     Ok(best.copied().unwrap_or(Level::Portable))
 }
 
-/// `N` elements of `from`, from `at` on.
+/// The `N` elements of `from` that begin at `at`.
 #[inline(always)]
 pub(crate) fn load<T: Float, const N: usize>(from: &[T], at: usize) -> [T; N] {
     let mut lanes = [T::zero(); N];
@@ -294,9 +309,9 @@ pub(crate) fn load<T: Float, const N: usize>(from: &[T], at: usize) -> [T; N] {
     lanes
 }
 
-/// The sum of eight lanes, in three steps.
+/// The sum of eight lanes, in three steps of halving, which vectorises.
 #[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "two lanes of each")]
+#[allow(clippy::needless_range_loop, reason = "it reads lanes l and l + 4")]
 pub(crate) fn total(lanes: [f64; 8]) -> f64 {
     let mut quarters = [0.0; 4];
     for l in 0..4 {
@@ -305,22 +320,26 @@ pub(crate) fn total(lanes: [f64; 8]) -> f64 {
     (quarters[0] + quarters[2]) + (quarters[1] + quarters[3])
 }
 
-/// Makes the function `name` of a generic `body`, compiled for each of the [`Instructions`]; the
-/// function may be generic over one type, and the body over more, which are given: `body<Pole, 4>`.
+/// Defines the function `name`, which calls `body` compiled for the best of the [`Instructions`] that
+/// the processor has.
 ///
-/// `body` and all that it calls must be `#[inline(always)]`, so that it takes on the instructions
-/// of the function it ends up in. It may be unsafe to call where the processor lacks these.
+/// The function may be generic over one type. The body is generic over the instructions, then over that
+/// type, then over what is given: `body<Pole, 4>`. It may be an unsafe function, whose condition is
+/// that the processor has the instructions.
+///
+/// `body` and all that it calls must be `#[inline(always)]`: only what is inlined into the function for
+/// an instruction set is compiled for it.
 macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$T:ident: $bound:ident>)? ($($arg:ident: $type:ty),* $(,)?)
         $(-> $out:ty)? = $body:ident $(<$($of:tt),+>)?;) => {
         $(#[$meta])*
-        #[allow(unsafe_code, reason = "an instruction set is used where it was found")]
+        #[allow(unsafe_code, reason = "an instruction set is used where the processor has it")]
         $vis fn $name $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
             #[cfg(target_arch = "x86_64")]
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
             fn avx512 $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
-                // SAFETY: this code is reached only where the processor has the instructions.
+                // SAFETY: this function is called only below, where the processor has the instructions.
                 #[allow(unused_unsafe, reason = "most bodies are safe")]
                 unsafe { $body::<$crate::simd::Avx512 $(, $T)? $($(, $of)+)?>($($arg),*) }
             }
@@ -333,12 +352,12 @@ macro_rules! kernel {
                 unsafe { $body::<$crate::simd::Avx2 $(, $T)? $($(, $of)+)?>($($arg),*) }
             }
             match $crate::simd::level() {
-                // SAFETY: these the target guarantees.
+                // SAFETY: the target guarantees these instructions.
                 #[allow(unused_unsafe, reason = "most bodies are safe")]
                 $crate::simd::Level::Portable => unsafe {
                     $body::<$crate::simd::Portable $(, $T)? $($(, $of)+)?>($($arg),*)
                 },
-                // SAFETY: `level` names only what the processor was found to have.
+                // SAFETY: `level` returns only a level that the processor was found to have.
                 #[cfg(target_arch = "x86_64")]
                 $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },
                 // SAFETY: the same.

@@ -44,7 +44,7 @@ macro_rules! switchboard {
 
 #[allow(unused_imports, reason = "a build uses one twin of each")]
 use crate::{
-    buffer::batch::{Fresh, Kept},
+    buffer::batch::{Fresh, Reused},
     buffer::min_priority::{MinTree, Scan},
     buffer::observations::{ByWidth, Twice},
     env::info::{MapInfo, OptionalInfo},
@@ -62,7 +62,7 @@ switchboard! {
     /// P3: how a transition in somebody else's memory enters a buffer.
     P3 "opt-p3";
     /// P4: where the memory of sampled batches comes from.
-    P4 "opt-p4" type Batches<O> = Fresh<O> | Kept<O>;
+    P4 "opt-p4" type Batches<O> = Fresh<O> | Reused<O>;
     /// P5: how the smallest priority is known.
     P5 "opt-p5" type MinPriority = Scan | MinTree;
     /// P6: how the release profile generates code; a pair of cargo profiles.
@@ -152,7 +152,7 @@ mod tests {
             ("P1", W::P1),
             ("P2", lanes || holds(type_name::<FlatObs>())),
             ("P3", W::P3),
-            ("P4", is_after::<W::Batches<f32>, Fresh<f32>, Kept<f32>>()),
+            ("P4", is_after::<W::Batches<f32>, Fresh<f32>, Reused<f32>>()),
             ("P5", is_after::<W::MinPriority, Scan, MinTree>()),
             ("P7", W::P7),
             ("P8", is_after::<W::Schedule, ByRows, ByElements>()),

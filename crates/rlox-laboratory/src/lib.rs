@@ -1,5 +1,5 @@
-//! `rlox._laboratory`, for development alone: the twins of every optimisation, those that were refused
-//! included, side by side.
+//! `rlox._laboratory`: an extension for development, which no wheel has. It gives Python the pairs: for
+//! each optimisation, refused ones included, its two forms side by side, to be compared and timed.
 
 #[path = "../../rlox-python/src/build_info.rs"]
 mod build_info;
@@ -8,7 +8,7 @@ mod pairs;
 
 use pyo3::prelude::*;
 
-// As the extension that ships: what is measured here is the same binding.
+// `gil_used` as in the extension that ships, since what is measured here is the same binding.
 #[pymodule(gil_used = true)]
 mod _laboratory {
     use super::*;

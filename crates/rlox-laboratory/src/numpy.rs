@@ -1,5 +1,6 @@
-//! The pairs as NumPy meets them: P3's push and P4's sample through the binding, and P11, whose twins
-//! live there; those of P20 and P23 are in [`arrays`], those of P25 in [`results`].
+//! Pairs that are measured through the binding, with NumPy's arrays: P3's push and P4's sample, whose
+//! forms are the core's, and P11, whose forms are the binding's. P20 and P23 are in [`arrays`], P25 is
+//! in [`results`].
 
 mod arrays;
 mod results;
@@ -14,8 +15,8 @@ use rlox_bench::draw::{Draw, fixed_numbers};
 use rlox_bench::pair::{Arm, Pair, Twin, Workload, arm, number};
 use rlox_bench::pairs::{AfterP4, PUSH_SIZES, SAMPLE_SIZES, rows_for};
 use rlox_binding::seams::{
-    Argument, BORROWS, Borrows, ByBatch, Gil, Held, Lock, Looks, Memory, Released, Sampling, Site,
-    Source, Transition, Unguarded, push, reading, sample_under,
+    Argument, BORROWS, Borrows, ByBatch, Gil, Held, Lock, Looks, PushArguments, Released,
+    SampleMemory, Sampling, Site, Source, Unguarded, push, reading, sample_under,
 };
 use rlox_core::buffer::ringbuf::RingBuffer;
 use rlox_core::buffer::{BufferWiring, intake};
@@ -34,18 +35,19 @@ struct Intake;
 struct BatchMemory;
 struct GilWhileSampling;
 
-/// Of all calls here, which nobody counts.
+/// The tally that calls of the binding need; nobody reads it.
 static SITE: Site = Site::new("pairs");
 
 type Ring<W> = Lock<RingBuffer<f32, W>>;
 
-/// A transition in NumPy's memory.
-struct Arrays {
+/// The arrays of a transition, float32 `[obs_dim]` and `[act_dim]`. The next observation is the same as
+/// the observation.
+struct TransitionArrays {
     obs: Py<PyAny>,
     action: Py<PyAny>,
 }
 
-impl Arrays {
+impl TransitionArrays {
     fn new(obs: Vec<f64>, action: Vec<f64>) -> Self {
         Python::attach(|py| {
             let array = |values: Vec<f64>| {
@@ -59,7 +61,7 @@ impl Arrays {
         })
     }
 
-    /// Through either twin of P3's.
+    /// Pushes the transition by the given form of P3.
     fn push<W: BufferWiring>(&self, twin: Twin, ring: &Ring<W>, reward: f32) -> PyResult<()> {
         let borrows = Borrows::Counted;
         self.with(reward, |one| match twin {
@@ -68,9 +70,10 @@ impl Arrays {
         })
     }
 
-    fn with<R>(&self, reward: f32, f: impl FnOnce(&Transition<'_, '_>) -> R) -> R {
+    /// Calls `f` with the arguments of a push.
+    fn with<R>(&self, reward: f32, f: impl FnOnce(&PushArguments<'_, '_>) -> R) -> R {
         Python::attach(|py| {
-            f(&Transition {
+            f(&PushArguments {
                 obs: self.obs.bind(py),
                 next_obs: self.obs.bind(py),
                 action: self.action.bind(py),
@@ -88,18 +91,18 @@ fn ring<W: BufferWiring>(capacity: usize, obs_dim: usize, act_dim: usize) -> Opt
         .map(Lock::new)
 }
 
-/// A full ring; wide rows are few.
+/// A full ring. Its capacity is smaller for wide rows.
 fn filled<W: BufferWiring>(obs_dim: usize) -> Option<Ring<W>> {
     let capacity = rows_for(obs_dim);
     let ring = ring(capacity, obs_dim, 1)?;
-    let arrays = Arrays::new(fixed_numbers(obs_dim, 1), vec![0.5]);
+    let arrays = TransitionArrays::new(fixed_numbers(obs_dim, 1), vec![0.5]);
     for row in 0..capacity {
         arrays.push(Twin::Optimized, &ring, row as f32).ok()?;
     }
     Some(ring)
 }
 
-/// A sampled dictionary to the last byte.
+/// Writes a sampled dictionary out to the last byte, or the error.
 fn write_batch(written: &mut String, batch: PyResult<Bound<'_, PyDict>>) -> PyResult<()> {
     let batch = batch.map_err(|error| {
         let _ = writeln!(written, "{error}");
@@ -113,9 +116,10 @@ fn write_batch(written: &mut String, batch: PyResult<Bound<'_, PyDict>>) -> PyRe
     Ok(())
 }
 
-/// Pushes and samples in turn, everything through NumPy's memory.
+/// Draws pushes and samples in random order, and writes out what each returned. Some pushes have a
+/// wrong width.
 fn script<W: BufferWiring, G: Gil, S: Sampling>(
-    push: impl Fn(&Arrays, &Ring<W>, f32) -> PyResult<()>,
+    push: impl Fn(&TransitionArrays, &Ring<W>, f32) -> PyResult<()>,
     source: Source<'_>,
     case: &mut Draw<'_>,
 ) -> String {
@@ -138,7 +142,7 @@ fn script<W: BufferWiring, G: Gil, S: Sampling>(
             } else {
                 obs_dim
             };
-            let arrays = Arrays::new(case.numbers(width), case.numbers(act_dim));
+            let arrays = TransitionArrays::new(case.numbers(width), case.numbers(act_dim));
             let pushed = push(&arrays, &ring, case.unit() as f32);
             let _ = writeln!(written, "{:?}", pushed.map_err(|error| error.to_string()));
         }
@@ -146,25 +150,25 @@ fn script<W: BufferWiring, G: Gil, S: Sampling>(
     written
 }
 
-/// Memory of which every array is new.
-fn fresh() -> Memory {
-    Memory::new(0)
+/// Memory in which every array is new.
+fn fresh() -> SampleMemory {
+    SampleMemory::new(0)
 }
 
-/// A script whose pushes do not matter.
+/// A script for pairs that differ in sampling alone.
 fn sampled<W: BufferWiring, G: Gil, S: Sampling>(
     source: Source<'_>,
     case: &mut Draw<'_>,
 ) -> String {
-    let push = |arrays: &Arrays, ring: &Ring<W>, x| arrays.push(Twin::Baseline, ring, x);
+    let push = |arrays: &TransitionArrays, ring: &Ring<W>, x| arrays.push(Twin::Baseline, ring, x);
     script::<W, G, S>(push, source, case)
 }
 
-/// Samples into arrays of `memory`.
+/// The arm of a contest that samples `batch_size` transitions with arrays of `memory`.
 fn sampling<W: BufferWiring, G: Gil + 'static, S: Sampling + 'static>(
     obs_dim: usize,
     batch_size: usize,
-    memory: Memory,
+    memory: SampleMemory,
     copy: bool,
 ) -> Box<dyn Arm> {
     let ring = filled::<W>(obs_dim);
@@ -193,7 +197,7 @@ impl Pair for Intake {
     }
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        let push = |arrays: &Arrays, ring: &Ring<_>, x| arrays.push(twin, ring, x);
+        let push = |arrays: &TransitionArrays, ring: &Ring<_>, x| arrays.push(twin, ring, x);
         script::<Shipped, Held, ByBatch>(push, fresh().source(true), case)
     }
 
@@ -205,7 +209,7 @@ impl Pair for Intake {
                 let (obs_dim, act_dim) = (number(size, "obs_dim"), number(size, "act_dim"));
                 let numbers = [obs_dim, act_dim].map(|n| fixed_numbers(n, 1));
                 let [obs, action] = numbers;
-                let arrays = Rc::new(Arrays::new(obs, action));
+                let arrays = Rc::new(TransitionArrays::new(obs, action));
                 Box::new(move |twin| {
                     let arrays = Rc::clone(&arrays);
                     let ring = ring::<Shipped>(rows_for(obs_dim), obs_dim, act_dim);

@@ -1,4 +1,5 @@
-//! `rlox._laboratory.pairs`: every optimisation's twins side by side, for the workbench and its tests.
+//! `rlox._laboratory.pairs`: compares and times the two forms (twins) of each optimisation, for the
+//! workbench and its tests.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use rlox_binding::seams::{List, reserved};
 
 use crate::numpy;
 
-/// Named numbers.
+/// The size of a workload: numbers by name, such as `{"obs_dim": 4}`.
 type Size = BTreeMap<String, usize>;
 
 /// The pairs of the core, and those whose twins need an interpreter.
@@ -20,7 +21,7 @@ fn all() -> impl Iterator<Item = &'static dyn Pair> {
     PAIRS.iter().chain(numpy::PAIRS).copied()
 }
 
-/// `[(id, workload, sizes)]`, each size a dictionary of numbers.
+/// All workloads of all pairs: `[(id, workload, sizes)]`, each size a dictionary of numbers.
 #[pyfunction]
 fn catalogue() -> Vec<(&'static str, &'static str, Vec<Size>)> {
     let owned = |size: &[(&str, usize)]| -> Size {
@@ -38,8 +39,8 @@ fn catalogue() -> Vec<(&'static str, &'static str, Vec<Size>)> {
     all().flat_map(rows).collect()
 }
 
-/// Raise AssertionError, with the first difference, where the twins of `id` disagree on the case
-/// that `choices` make.
+/// Runs both twins of the pair `id` on a case that `choices` decide, as random numbers would. Raises
+/// AssertionError with the first difference if their outcomes differ, ValueError for an unknown id.
 #[pyfunction]
 fn agree(id: &str, choices: List<u64>) -> PyResult<()> {
     let mut known = false;
@@ -50,7 +51,8 @@ fn agree(id: &str, choices: List<u64>) -> PyResult<()> {
     if known { Ok(()) } else { Err(unknown(id)) }
 }
 
-/// By how much the twins of `id` may differ in a number: relative above 1 and absolute below.
+/// By how much a number may differ between the twins of `id`: relative above 1, absolute below. 0 is to
+/// the bit.
 #[pyfunction]
 fn tolerance(id: &str) -> PyResult<f64> {
     all()
@@ -59,11 +61,14 @@ fn tolerance(id: &str) -> PyResult<f64> {
         .ok_or_else(|| unknown(id))
 }
 
-/// Check that the twins return the same, then time them against each other for about `seconds`.
+/// Checks that both twins return the same, then times them in turn for about `seconds`. `seed` decides
+/// their order.
 ///
-/// Returns `(log_ratio, log_ratio_aa, baseline_s, optimized_s, rounds)`: the median over the rounds
-/// of ln(baseline time / optimised time), the same of the baseline against itself, and the median
-/// seconds of a call.
+/// Returns `(log_ratio, log_ratio_aa, baseline_s, optimized_s, rounds)`: the median over the rounds of
+/// ln(baseline time / optimised time), the same for the baseline against itself, the median time of a
+/// call of each twin in seconds, and the number of rounds.
+///
+/// Raises AssertionError if the twins differ, ValueError for an unknown id, workload or size.
 #[pyfunction]
 fn contest(
     id: &str,
@@ -93,7 +98,7 @@ fn contest(
     ))
 }
 
-/// One side of a comparison: `twin` is "baseline" or "optimized".
+/// One twin of a pair with a workload, ready to be called. `twin` is "baseline" or "optimized".
 #[pyclass(module = "rlox._laboratory.pairs", unsendable)]
 struct Arm(Box<dyn pair::Arm>);
 
@@ -113,7 +118,7 @@ impl Arm {
         Ok(Self(prepared(id, workload, &size)?(twin)))
     }
 
-    /// Seconds that `calls` calls take together.
+    /// Makes `calls` calls, and returns the seconds that they took together.
     fn time(&mut self, calls: usize) -> f64 {
         let start = Instant::now();
         for _ in 0..calls {
@@ -122,7 +127,7 @@ impl Arm {
         start.elapsed().as_secs_f64()
     }
 
-    /// What the last call returned, written out.
+    /// What the last call returned, as text.
     fn outcome(&self) -> String {
         self.0.outcome()
     }
@@ -157,7 +162,8 @@ fn prepared(id: &str, workload: &str, size: &Size) -> PyResult<Contest> {
             names.join(", ")
         )));
     }
-    // Inputs take some tens of bytes for each number of an array that is as large as all of them say.
+    // MemoryError before an allocation aborts: the inputs take some tens of bytes for each element, and
+    // the product of the size's numbers is at least the number of elements.
     let elements = given
         .iter()
         .try_fold(64usize, |n, (_, m)| n.checked_mul(*m));
@@ -167,12 +173,12 @@ fn prepared(id: &str, workload: &str, size: &Size) -> PyResult<Contest> {
 
 fn unknown(id: &str) -> PyErr {
     let mut ids: Vec<_> = all().map(Pair::id).collect();
-    ids.sort_unstable_by_key(|id| (id.len(), *id)); // some pairs are in the core and in the binding
-    ids.dedup();
+    ids.sort_unstable_by_key(|id| (id.len(), *id)); // P2 before P10
+    ids.dedup(); // some ids have a pair in the core and one in the binding
     PyValueError::new_err(format!("id: is {id:?}, expected one of {}", ids.join(", ")))
 }
 
-/// The twins of every optimisation, side by side: for the workbench and its tests.
+/// Compares and times the two forms (twins) of each optimisation, for the workbench and its tests.
 #[pymodule(name = "pairs")]
 pub(crate) mod module {
     #[pymodule_export]

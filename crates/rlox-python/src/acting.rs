@@ -1,4 +1,4 @@
-//! A policy's actions for environments that run in Python.
+//! `ActionSampler`: draws a policy's actions in Rust for environments that run in Python.
 
 use numpy::{Ix1, Ix2};
 use pyo3::prelude::*;
@@ -8,24 +8,26 @@ use crate::arrays::{Argument, BORROWS, Looks, Output, Unguarded, reading, shape_
 use crate::crossing::SAMPLER_DRAW;
 use crate::errors::to_py;
 use crate::lock::Lock;
-use crate::nn::{Network, mlp, only_one_kind};
+use crate::nn::{NetworkWithParams, mlp, only_one_kind};
 use crate::numbers::List;
 
-/// Draws a policy's actions for batches of observations, with the weights that it has now.
+/// Draws a policy's actions for batches of observations, with a copy of the actor's present weights.
 ///
-/// `actor` is ``(widths, activation, params)`` as `collect_rollout` takes it. Its outputs are the means
-/// of normals with deviations exp(`log_std`), float32 `[act_dim]`; or without a `log_std` logits of one
-/// choice, or of several with `nvec` possibilities, or with `bits` of 1 in each of independent bits.
+/// `actor` is ``(widths, activation, params)`` as `collect_rollout` takes it. What its outputs are
+/// depends on the other arguments: with `log_std`, float32 `[act_dim]`, the means of independent
+/// normals with the standard deviations exp(`log_std`); with `nvec` the logits of several categoricals
+/// with these numbers of categories; with `bits` the logits of independent bits; otherwise the logits
+/// of one categorical.
 ///
-/// Raises ValueError for a network, a length or a number of possibilities that does not fit, TypeError
-/// for another dtype, MemoryError.
+/// Raises ValueError for a network, a length or a number of categories that does not fit and for
+/// arguments that exclude each other, TypeError for another dtype, MemoryError.
 #[pyclass(module = "rlox._core", frozen)]
 pub struct ActionSampler {
     inner: Lock<CoreSampler>,
     obs_dim: usize,
     n_noise: usize,
     n_choices: Option<usize>,
-    /// Whether there is one choice, whose actions have one axis.
+    /// Whether actions are `[n]`, of one categorical, and not `[n, choices]`.
     single: bool,
 }
 
@@ -35,7 +37,7 @@ impl ActionSampler {
     #[pyo3(signature = (actor, log_std=None, nvec=None, bits=false))]
     fn new(
         py: Python<'_>,
-        actor: Network<'_>,
+        actor: NetworkWithParams<'_>,
         log_std: Option<&Bound<'_, PyAny>>,
         nvec: Option<List<usize>>,
         bits: bool,
@@ -68,14 +70,18 @@ impl ActionSampler {
         })
     }
 
-    /// Actions for `obs`, `[n, obs_dim]` float32: float32 `[n, act_dim]` (bits are 0 or 1), or int64
-    /// `[n]`, with `nvec` `[n, choices]`. `noise`, float32, has a number for each of the actor's outputs,
-    /// `[n, outputs]`: standard normals, or for choices exponential numbers, or for bits uniform ones from
-    /// 0 to 1. The possibility with the least noise / exp(logit) is taken, which draws from the softmax of
-    /// the logits; a bit is 1 where its noise is below its probability.
+    /// Draws an action for each row of `obs`, `[n, obs_dim]` float32.
+    ///
+    /// `noise`, float32 `[n, outputs]`, has a random number for each of the actor's outputs. Normal
+    /// actions take standard normals. Categoricals take exponential numbers, and the category with the
+    /// least noise / exp(logit) is chosen, which draws from the softmax of the logits. Bits take
+    /// numbers uniform in [0, 1), and a bit is 1 where its noise is below its probability.
+    ///
+    /// Returns float32 `[n, act_dim]` for normals and bits (0 or 1), int64 `[n]` for one categorical,
+    /// int64 `[n, choices]` with `nvec`.
     ///
     /// Raises ValueError for a shape, for outputs of the actor that are not finite and for noise of
-    /// choices that is not positive, TypeError for another dtype.
+    /// categoricals that is not positive, TypeError for another dtype, MemoryError.
     fn draw<'py>(
         &self,
         py: Python<'py>,

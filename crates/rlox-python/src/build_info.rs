@@ -1,11 +1,11 @@
-//! What this extension was built from.
+//! `build_info`: what this extension was built from, so that a recording can say what it measured.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_core::switchboard::OPTIMIZATIONS;
 
-/// How this extension was built: `version`, `commit` that was checked out, cargo `profile`, `rustc`,
-/// and `features`, the active optimisations.
+/// How this extension was built: a dictionary of its `version`, the `commit` that was checked out,
+/// cargo's `profile`, the version of `rustc`, and `features`, a list of the active optimisations.
 #[pyfunction]
 pub(crate) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let info = PyDict::new(py);
@@ -21,8 +21,8 @@ pub(crate) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(info)
 }
 
-/// The instructions that the loops of this process run with: `"portable"`, `"avx2"` or `"avx512"`. They
-/// are the best that the processor has, or that the environment variable RLOX_INSTRUCTIONS allows.
+/// The instruction set that the extension uses: `"portable"`, `"avx2"` or `"avx512"`. It is the best
+/// that the processor has and that the environment variable RLOX_INSTRUCTIONS allows.
 #[pyfunction]
 pub(crate) fn instructions() -> &'static str {
     rlox_core::instructions()

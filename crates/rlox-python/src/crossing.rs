@@ -1,5 +1,7 @@
-//! Counts what crosses the boundary: calls, bytes and time per function; and notes when each call
-//! was (`spans`). Off until asked for; while off, a crossing pays one relaxed load.
+//! Counts the calls that cross the boundary from Python, their bytes and their time, for each function
+//! of the binding; `rlox-opt profile` shows them. It can also record when each call was (`spans`).
+//!
+//! Both are off until asked for, and then cost a call one relaxed load.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -12,12 +14,12 @@ use crate::arrays::{Argument, BORROWS, Looks, Unguarded, made, reading};
 use crate::errors::copied;
 use crate::spans;
 
-/// What is asked for: `COUNTS`, `SPANS`, both or neither.
+/// What is switched on, bit by bit: `COUNTS`, `SPANS`, both or neither.
 static WANTED: AtomicU8 = AtomicU8::new(0);
 const COUNTS: u8 = 1;
 pub(crate) const SPANS: u8 = 2;
 
-/// Tally of one binding function.
+/// A function of the binding, and the tally of its calls.
 pub struct Site {
     pub(crate) name: &'static str,
     calls: AtomicU64,
@@ -59,11 +61,13 @@ sites! {
     SAC_UPDATE = "SacUpdate.update",
 }
 
-/// One call in progress; tallies when dropped.
+/// A call in progress. When dropped, it adds the call to the tally of its function.
 pub(crate) struct Crossing {
     site: &'static Site,
     bytes: u64,
+    /// None if nothing was switched on when the call began.
     start: Option<Instant>,
+    /// Time that does not count.
     excluded: Duration,
 }
 
@@ -78,7 +82,7 @@ impl Site {
         }
     }
 
-    /// Start of a call that carries `bytes` across, in both directions together.
+    /// Begins a call that carries `bytes` across the boundary, both directions together.
     #[inline]
     pub(crate) fn enter(&'static self, bytes: usize) -> Crossing {
         Crossing {
@@ -91,13 +95,14 @@ impl Site {
 }
 
 impl Crossing {
-    /// Bytes known only once the result is there.
+    /// Adds bytes that are known only in the course of the call.
     #[inline]
     pub(crate) fn add_bytes(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// Runs `f` off the clock: what waits, or goes on on the other side, is no price of crossing.
+    /// Runs `f` without counting its time. It is for waiting and for code in Python, which are not the
+    /// price of the crossing.
     #[inline]
     pub(crate) fn excluding<R>(&mut self, f: impl FnOnce() -> R) -> R {
         let paused = self.start.map(|_| Instant::now());
@@ -126,7 +131,7 @@ impl Drop for Crossing {
     }
 }
 
-/// Want some of what there is, or no longer.
+/// Switches `COUNTS` or `SPANS` on or off.
 pub(crate) fn want(what: u8, on: bool) {
     if on {
         WANTED.fetch_or(what, Relaxed);
@@ -141,11 +146,12 @@ pub fn count_crossings(on: bool) {
     want(COUNTS, on);
 }
 
-/// Tallies since the last call, `{name: (calls, bytes, nanoseconds)}`, and a new start.
+/// Returns the tallies since the last call, `{name: (calls, bytes, nanoseconds)}`, and sets them to
+/// zero.
 ///
-/// Nanoseconds run from the entry of the binding's body to its return: conversion and core work,
-/// without the interpreter's own call and argument parsing. Bytes are those of the data, both ways;
-/// parameters, which stay where they are, count nothing.
+/// The time of a call is that of the binding's function: conversion and the core's work, without the
+/// interpreter's parsing of arguments. Bytes are those of the data, both directions together. Networks'
+/// parameters, which are used in place, do not count.
 #[pyfunction]
 pub fn take_crossings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let tallies = PyDict::new(py);
@@ -162,7 +168,9 @@ pub fn take_crossings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(tallies)
 }
 
-/// `array` copied in and out again: the price of a crossing that does nothing else.
+/// Copies `array`, float64 `[n]`, into Rust and back: what a crossing costs that does nothing else.
+///
+/// Raises TypeError for another dtype, ValueError for another shape, MemoryError.
 #[pyfunction]
 pub fn roundtrip<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let mut crossing = ROUNDTRIP.enter(0);

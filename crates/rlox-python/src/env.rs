@@ -1,4 +1,4 @@
-//! The built-in environments for Python: NumPy in, NumPy out.
+//! `VecEnv`: the built-in environments for Python. `rlox.VecEnv` wraps it as Gymnasium's `VectorEnv`.
 
 use std::sync::Mutex;
 
@@ -24,14 +24,14 @@ use crate::lent::Envs;
 use crate::names::names;
 use crate::numbers::List;
 
-/// Ids of the environments that run natively.
+/// The ids of the environments that run natively, in Rust.
 #[pyfunction]
 pub fn builtin_envs() -> Vec<&'static str> {
     builtins::IDS.to_vec()
 }
 
-/// The rows of `bounds`.
-fn pairs(bounds: &Bound<'_, PyAny>) -> PyResult<Vec<(f64, f64)>> {
+/// The rows of the array `bounds`, float64 `[n, 2]`, as pairs (low, high).
+fn rows_of(bounds: &Bound<'_, PyAny>) -> PyResult<Vec<(f64, f64)>> {
     let py = bounds.py();
     let bounds = Argument::new("bounds", bounds);
     reading(py, &Unguarded, BORROWS, |(), look| {
@@ -48,14 +48,14 @@ fn pairs(bounds: &Bound<'_, PyAny>) -> PyResult<Vec<(f64, f64)>> {
     })
 }
 
-/// Built-in environments stepped together, with same-step autoreset.
+/// Copies of a built-in environment that are stepped together, with Gymnasium's same-step autoreset.
 ///
-/// `rlox.VecEnv` is the Gymnasium interface over it.
+/// `rlox.VecEnv` has Gymnasium's interface to it.
 #[pyclass(module = "rlox._core", frozen)]
 pub struct VecEnv {
     pub(crate) envs: Envs,
-    /// Facts that never change stand here, too, so that they can be asked for while the environments
-    /// are elsewhere.
+    /// What never changes is copied here, so that it can be read while a collector has the
+    /// environments.
     #[pyo3(get)]
     pub(crate) n_envs: usize,
     #[pyo3(get)]
@@ -64,13 +64,13 @@ pub struct VecEnv {
     env_id: &'static str,
     pub(crate) action_space: Space,
     observation_space: Space,
-    /// What `bounds` of `reset` are by default, row by row.
+    /// The default of `bounds` in `reset`: (low, high) of each drawn component of the initial state.
     #[pyo3(get)]
     initial_bounds: Vec<Bounds>,
     results: Mutex<RecycledSteps>,
 }
 
-/// Arrays of earlier steps.
+/// The arrays of earlier steps' results, to be given out again when nobody holds them.
 struct RecycledSteps {
     obs: Recycled,
     rewards: Recycled,
@@ -80,7 +80,8 @@ struct RecycledSteps {
 }
 
 impl RecycledSteps {
-    /// None yet, and never more than `room` of a kind; `room` last observations an environment.
+    /// None yet, and never more than `room` of each kind; of last observations `room` for each
+    /// environment.
     fn new(n_envs: usize, room: usize) -> Self {
         let [obs, rewards, flags, masks] = [(); 4].map(|()| Recycled::new(room));
         let final_obs = Recycled::new(n_envs * room);
@@ -93,6 +94,7 @@ impl RecycledSteps {
         }
     }
 
+    /// The arrays of a step: observations, rewards, terminations, truncations.
     fn take(&mut self, py: Python<'_>, n_envs: usize, obs_dim: usize) -> PyResult<[Own; 4]> {
         let obs = self.obs.take::<f32, Ix2, 2>(py, [n_envs, obs_dim])?;
         let rewards = self.rewards.take::<f64, Ix1, 1>(py, [n_envs])?;
@@ -100,7 +102,8 @@ impl RecycledSteps {
         Ok([obs, rewards, flags()?, flags()?])
     }
 
-    /// The last observations, each at the place of its environment.
+    /// An array of objects with, at each environment whose episode ended, its last observation, else
+    /// None.
     fn final_obs<'py>(
         &mut self,
         py: Python<'py>,
@@ -123,14 +126,14 @@ impl RecycledSteps {
     }
 }
 
-/// Arrays of a step: observations, rewards, terminations, truncations.
+/// The arrays of a step: observations, rewards, terminations, truncations.
 type StepArrays<'py> = (
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
 );
-/// The same, and infos.
+/// The same with infos.
 type StepResult<'py> = (
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
@@ -141,32 +144,37 @@ type StepResult<'py> = (
 
 #[pymethods]
 impl VecEnv {
-    /// The i-th environment is seeded with `seed + i`.
+    /// `n_envs` copies of the environment `env_id`. The i-th one is seeded with `seed + i`.
     ///
-    /// Raises ValueError for an id that is not built in, for no environment or more than there is
+    /// Raises ValueError for an id that is not built in, for no environments or more than there is
     /// memory for, and for a seed of 2**128 - n_envs or more.
     #[new]
     fn new(env_id: &str, n_envs: usize, seed: u128) -> PyResult<Self> {
         Self::with_room(env_id, n_envs, seed, ROOM)
     }
 
-    /// Space of one environment's observations: `n` of a discrete one, `(low, high)` of a box.
+    /// The space of one environment's observations: the number n of a discrete space, the arrays (low,
+    /// high) of a box.
     #[getter]
     fn observation_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         describe(py, &self.observation_space)
     }
 
-    /// Space of one environment's actions, likewise.
+    /// The space of one environment's actions, in the same form.
     #[getter]
     fn action_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         describe(py, &self.action_space)
     }
 
-    /// Start new episodes; returns the observations `[n_envs, obs_dim]` float32.
+    /// Starts new episodes and returns the observations, float32 `[n_envs, obs_dim]`.
     ///
-    /// `seeds` one an environment (`None`: its stream goes on), `mask` bool `[n_envs]` of those to
-    /// reset (default all), `bounds` float64 `[drawn, 2]` of the uniform draw of those components of the
-    /// initial state that are drawn.
+    /// `seeds` has a seed for each environment; with None, its random numbers go on. `mask`, bool
+    /// `[n_envs]`, says which environments to reset; by default all. `bounds`, float64 `[drawn, 2]`,
+    /// has (low, high) of each component of the initial state that is drawn uniformly. The observations
+    /// are written to `out` if it is given.
+    ///
+    /// Raises ValueError for a shape or a bound, TypeError for another dtype, RuntimeError if the
+    /// environments are in use.
     #[pyo3(signature = (seeds=None, mask=None, bounds=None, out=None))]
     fn reset<'py>(
         &self,
@@ -177,7 +185,7 @@ impl VecEnv {
         out: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _crossing = VEC_ENV_RESET.enter(self.n_envs * self.obs_dim * size_of::<f32>());
-        let bounds = bounds.map(pairs).transpose()?;
+        let bounds = bounds.map(rows_of).transpose()?;
         let shape = [self.n_envs, self.obs_dim];
         let mut out = match &out {
             Some(out) => Output::given("out", out),
@@ -202,12 +210,17 @@ impl VecEnv {
         Ok(out.give(py))
     }
 
-    /// Step all environments; returns observations `[n_envs, obs_dim]` float32, rewards float64,
-    /// terminations bool, truncations bool (all `[n_envs]`), and infos: where episodes have ended,
-    /// those of Gymnasium's same-step autoreset, else an empty dictionary.
+    /// Steps all environments. Returns observations, float32 `[n_envs, obs_dim]`, rewards, float64
+    /// `[n_envs]`, terminations and truncations, bool `[n_envs]`, and infos: an empty dictionary, or if
+    /// an episode ended what Gymnasium's same-step autoreset has.
     ///
-    /// `actions`: integers `[n_envs]` (not uint64), or float32 `[n_envs, act_dim]`. `out` takes the
-    /// four arrays of an earlier step and writes into them; no two of them may share memory.
+    /// `actions` are integers `[n_envs]`, but not uint64, or float32 `[n_envs, act_dim]`. If `out` is
+    /// given, the four arrays of an earlier step, the results are written to them; no two of them may
+    /// share memory.
+    ///
+    /// Raises ValueError for a shape, for an index outside of a discrete space and for a number that is
+    /// not finite, TypeError for another dtype, RuntimeError before the first reset or if the
+    /// environments are in use.
     #[pyo3(signature = (actions, out=None))]
     fn step<'py>(
         &self,
@@ -249,7 +262,8 @@ impl VecEnv {
             any.then(|| batch.final_obs.try_clone().map_err(to_py))
                 .transpose()
         })?;
-        // Not while the environments are locked: a finaliser of an earlier result may step them.
+        // Made after the environments were unlocked: to make objects may run a finaliser, which may
+        // step them.
         let infos = match finals {
             Some(finals) => self.infos(py, &finals)?,
             None => made::dict(py)?,
@@ -258,13 +272,14 @@ impl VecEnv {
         Ok((obs, rewards, terminations, truncations, infos))
     }
 
-    /// State of environment `i`, float64, and the number of steps in its episode.
+    /// The state of environment `i`, float64 `[state_dim]`, and the number of steps in its episode so
+    /// far.
     fn state<'py>(&self, py: Python<'py>, i: usize) -> PyResult<(Bound<'py, PyArray1<f64>>, u32)> {
         let (state, elapsed) = self.envs.with(py, |env| env.state(i).map_err(to_py))?;
         Ok((made::copied(py, &state)?, elapsed))
     }
 
-    /// Put environment `i` into `state`, float64, `elapsed` steps into its episode.
+    /// Puts environment `i` into `state`, float64 `[state_dim]`, after `elapsed` steps of its episode.
     #[pyo3(signature = (i, state, elapsed=0))]
     fn set_state(&self, i: usize, state: &Bound<'_, PyAny>, elapsed: u32) -> PyResult<()> {
         let py = state.py();
@@ -277,7 +292,7 @@ impl VecEnv {
 }
 
 impl VecEnv {
-    /// With at most `room` arrays of each kind that are given out again: P25's seam.
+    /// The constructor, with the number of arrays of each kind that are given out again: P25's seam.
     pub fn with_room(env_id: &str, n_envs: usize, seed: u128, room: usize) -> PyResult<Self> {
         let env = CoreVecEnv::new(env_id, n_envs, seed).map_err(to_py)?;
         Ok(Self {
@@ -292,12 +307,12 @@ impl VecEnv {
         })
     }
 
-    /// `f` with the arrays of earlier steps, or with none.
+    /// Calls `f` with the arrays of earlier steps, or with none where they are in use.
     fn results<R>(&self, f: impl FnOnce(&mut RecycledSteps) -> R) -> R {
         unless_taken(&self.results, || RecycledSteps::new(self.n_envs, 0), f)
     }
 
-    /// Gymnasium's infos of a step with same-step autoreset in which episodes ended.
+    /// Gymnasium's infos of a step in which episodes ended, for same-step autoreset.
     fn infos<'py>(&self, py: Python<'py>, finals: &Finals) -> PyResult<Bound<'py, PyDict>> {
         let mut mask = reserved(self.n_envs)?;
         mask.resize(self.n_envs, false);
@@ -316,15 +331,16 @@ impl VecEnv {
     }
 }
 
-/// Actions as they came, in a scope.
+/// An array of actions that a scope has looked at.
 pub(crate) enum ActionArray<'x> {
     Discrete(Looked<'x, i64, Ix1>),
     Continuous(Looked<'x, f32, Ix2>),
 }
 
 impl<'x> ActionArray<'x> {
-    /// Integers of another width as int64, if `actions` are such and a discrete space wants them; not
-    /// uint64, of which not every number is one of int64. This runs NumPy's code, or a subclass's.
+    /// `actions` as int64, if the space is discrete and they are integers of another width. Not for
+    /// uint64, whose larger numbers int64 cannot hold. It must come before a scope, since it runs
+    /// NumPy's code, or a subclass's.
     pub(crate) fn converted<'py>(
         space: &Space,
         actions: &Bound<'py, PyAny>,
@@ -362,7 +378,6 @@ impl<'x> ActionArray<'x> {
         }
     }
 
-    /// What they are.
     #[inline]
     pub(crate) fn view(&self) -> Actions<'_> {
         match self {
@@ -372,6 +387,7 @@ impl<'x> ActionArray<'x> {
     }
 }
 
+/// `n` of a discrete space, `(low, high)` of a box.
 fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
     match space {
         Space::Discrete(n) => Ok(n.into_pyobject(py)?.into_any()),

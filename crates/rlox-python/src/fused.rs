@@ -1,4 +1,4 @@
-//! `collect_rollout`: a whole rollout of an MLP policy in one call.
+//! `collect_rollout`: a whole rollout of an MLP policy in one call, so that no step returns to Python.
 
 use numpy::{Ix1, Ix3};
 use pyo3::prelude::*;
@@ -12,15 +12,15 @@ use crate::arrays::{Detaching, Number, Pinned, detaching, made};
 use crate::crossing::COLLECT_ROLLOUT;
 use crate::env::VecEnv;
 use crate::errors::{reserved, to_py};
-use crate::nn::{Network, mlp};
+use crate::nn::{NetworkWithParams, mlp};
 
-/// `n_steps` of an MLP policy in native environments, from where they stand: stepping, both
-/// networks, sampling, log-probabilities and GAE, with the interpreter let go of.
+/// Collects ``n_steps`` of an MLP policy in native environments, from their present states: both
+/// networks, sampling, log-probabilities, stepping and GAE. The GIL is released meanwhile.
 ///
-/// Sampling is by inverse CDF for a discrete action space, mean + exp(log_std) * normal for a box;
-/// the environments get such an action clipped to the box. The reward of a step truncated by the
-/// time limit alone is raised by ``gamma * V(final_obs)``. Same arguments and same states of the
-/// environments, same rollout, whatever the number of threads.
+/// Actions of a discrete space are sampled by the inverse CDF, those of a box are mean + exp(log_std) *
+/// normal; the environments get these clipped to the box. Where the time limit truncates an episode
+/// that has not terminated, ``gamma * V(final_obs)`` is added to its last reward. The same arguments
+/// and states of the environments give the same rollout, whatever the number of threads.
 ///
 /// Parameters
 /// ----------
@@ -28,39 +28,41 @@ use crate::nn::{Network, mlp};
 /// actor, critic : (list of int, "tanh" or "relu", ndarray of float32)
 ///     Widths (input, hidden..., output) of linear layers, the activation between them, and their
 ///     parameters in torch's order: of each layer the weight, [out, in], then the bias. The actor's
-///     outputs are logits or means.
+///     outputs are logits for a discrete action space, means for a box.
 /// log_std : ndarray, shape (act_dim,), float32
-///     Empty for a discrete action space.
+///     Logarithms of the standard deviations; empty for a discrete action space.
 /// n_steps, gamma, gae_lambda : int, float, float
 /// stream : (int, int)
 ///     Seed and number of the stream that the random numbers come from; both in [0, 2**64).
 /// running : (ndarray of float64, ndarray of int64), shape (n_envs,)
-///     Reward and length of the episodes under way; brought up to date.
+///     Sums of rewards and lengths so far of the episodes that have not ended; updated in place.
 /// noise : ndarray, shape (n_steps, n_envs, 1 or act_dim), float32
-///     Instead of the stream: uniform in [0, 1) for a discrete action space, else standard normal.
+///     Used instead of the stream: uniform in [0, 1) for a discrete action space, else standard
+///     normals.
 /// threads : int
-///     At most so many; None: as many as pay.
+///     The largest number of threads to use; None uses as many as pay.
 ///
 /// Returns
 /// -------
 /// dict of ndarrays
-///     ``obs`` float32 (n_steps + 1, n_envs, obs_dim), the last ones to go on from; ``actions``
-///     int64 (n_steps, n_envs) or float32 (n_steps, n_envs, act_dim), not clipped; ``log_probs``,
-///     ``values``, ``rewards``, ``dones``, ``advantages``, ``returns`` float32 (n_steps, n_envs);
-///     and of the episodes that ended, in the order of their steps, then environments:
-///     ``episode_steps`` int64, ``episode_rewards`` float64, ``episode_lengths`` int64.
+///     ``obs`` float32 (n_steps + 1, n_envs, obs_dim), the last ones being those to act on next;
+///     ``actions`` int64 (n_steps, n_envs) or float32 (n_steps, n_envs, act_dim), not clipped;
+///     ``log_probs``, ``values``, ``rewards``, ``dones``, ``advantages``, ``returns`` float32
+///     (n_steps, n_envs); and of the episodes that ended, in the order of steps, then environments:
+///     ``episode_steps`` int64 (the step of the rollout), ``episode_rewards`` float64,
+///     ``episode_lengths`` int64.
 ///
 /// Raises
 /// ------
 /// ValueError
-///     A shape, a range, an output of the networks that is not finite, arrays that share memory with
-///     one that is written to.
+///     A wrong shape, a number out of range, an output of the networks that is not finite, arrays that
+///     share memory with one that is written to.
 /// TypeError
-///     No array, or another dtype.
+///     An argument that is no array, or has another dtype.
 /// RuntimeError
 ///     The environments were never reset, or are in use.
 /// MemoryError
-///     More steps than there is memory for.
+///     There is no memory for so many steps.
 #[pyfunction]
 #[pyo3(signature = (
     env, actor, critic, log_std, n_steps, gamma, gae_lambda, stream, running, noise=None,
@@ -73,8 +75,8 @@ use crate::nn::{Network, mlp};
 pub fn collect_rollout<'py>(
     py: Python<'py>,
     env: &Bound<'py, VecEnv>,
-    actor: Network<'py>,
-    critic: Network<'py>,
+    actor: NetworkWithParams<'py>,
+    critic: NetworkWithParams<'py>,
     log_std: &Bound<'py, PyAny>,
     n_steps: usize,
     gamma: f64,
@@ -182,7 +184,7 @@ fn to_dict(
     Ok(dict)
 }
 
-/// A number of each episode.
+/// An array with one number of each episode.
 fn each<'py, T: Number + 'static>(
     py: Python<'py>,
     episodes: &[Episode],

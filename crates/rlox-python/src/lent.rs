@@ -1,4 +1,5 @@
-//! Who has the environments: their object, or a collector of rollouts.
+//! Who has the environments of a `VecEnv`: that object, or the collector that they were lent to. A
+//! collector's thread steps them without the GIL, so nobody else may meanwhile.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -15,22 +16,23 @@ pub(crate) struct Envs(Lock<Whereabouts>);
 
 #[allow(
     clippy::large_enum_variant,
-    reason = "nearly always the large one, and one a `VecEnv`"
+    reason = "it is nearly always the large one, and there is one for each `VecEnv`"
 )]
 enum Whereabouts {
     Here(VecEnv),
-    /// With a collector of this process, by its number.
+    /// With a collector that was made in the process of this number ([`process`]).
     Lent(u64),
-    /// With one that nobody has any more, whose thread ends by itself.
+    /// With a collector that Python has dropped. Its thread was told to end, and gives them back then.
     Returning(u64, Arc<Shared>),
-    /// With one whose thread came to an end by a panic.
+    /// Dropped by a collector's thread that panicked.
     Lost,
 }
 
 impl Guarded for Envs {
     type Inner = VecEnv;
 
-    /// An error where somebody else has the environments just now.
+    /// RuntimeError where a collector or another thread has the environments. Takes them back first
+    /// from a collector that was dropped.
     #[inline]
     fn guard<R>(&self, py: Python<'_>, f: impl FnOnce(&mut VecEnv) -> PyResult<R>) -> PyResult<R> {
         let mut place = self.place(py)?;
@@ -51,7 +53,8 @@ impl Envs {
         Self(Lock::new(Whereabouts::Here(envs)))
     }
 
-    /// `f` with the environments, of a call without arrays. Nothing of Python's can run in it.
+    /// Calls `f` with the environments, for a call that has no arrays. `f` is `Send`, so it cannot run
+    /// Python.
     pub(crate) fn with<R>(
         &self,
         py: Python<'_>,
@@ -60,7 +63,7 @@ impl Envs {
         self.guard(py, f)
     }
 
-    /// Hands them over to a collector.
+    /// Gives the environments to a collector.
     pub(crate) fn lend(&self, py: Python<'_>) -> PyResult<VecEnv> {
         self.with(py, |_| Ok(()))?;
         let mut place = self.place(py)?;
@@ -74,20 +77,21 @@ impl Envs {
         }
     }
 
-    /// Takes them back; None of a collector whose thread panicked.
+    /// Puts back the environments from a collector; None if its thread panicked.
     pub(crate) fn restore(&self, py: Python<'_>, envs: Option<VecEnv>) -> PyResult<()> {
         *self.place(py)? = envs.map_or(Whereabouts::Lost, Whereabouts::Here);
         Ok(())
     }
 
-    /// `collector`, which has them, was told to end, and nobody else has it any more.
+    /// Notes that `collector`, which has the environments, was dropped and told to end.
     pub(crate) fn expect_from(&self, py: Python<'_>, collector: Arc<Shared>) {
         if let Ok(mut place) = self.place(py) {
             *place = Whereabouts::Returning(process(), collector);
         }
     }
 
-    /// Those of a collector that nobody has any more, once its thread has ended.
+    /// Takes the environments back from a collector that was dropped, if that is where they are. Waits
+    /// until its thread has ended.
     #[cold]
     fn take_back(&self, py: Python<'_>) -> PyResult<()> {
         let mut place = self.place(py)?;
@@ -97,7 +101,7 @@ impl Envs {
             }
             _ => return Ok(()),
         };
-        *place = Whereabouts::Lent(process()); // nobody else takes them back meanwhile
+        *place = Whereabouts::Lent(process()); // so that no other thread takes them back meanwhile
         drop(place);
         match pipeline::ended(py, &collector) {
             Ok(envs) => self.restore(py, envs),
@@ -108,7 +112,8 @@ impl Envs {
         }
     }
 
-    /// Does not wait: who steps may want the interpreter, which whoever asks here keeps.
+    /// RuntimeError where another thread holds the lock. It does not wait for the lock, since that
+    /// thread may need the GIL, which the caller keeps.
     fn place(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Whereabouts>> {
         self.0
             .try_lock(py)?
@@ -117,7 +122,7 @@ impl Envs {
 }
 
 impl Whereabouts {
-    /// Why they are not here.
+    /// The error that says why the environments are not here.
     fn told(&self) -> PyErr {
         match self {
             Self::Lent(in_process) | Self::Returning(in_process, _) if *in_process != process() => {

@@ -1,8 +1,10 @@
-//! The data plane for Python: `rlox._core`, the extension that ships.
+//! The data plane for Python: `rlox._core`, the extension that ships. Functions here convert arguments,
+//! call the core, and convert results.
 //!
-//! The same source is the library `rlox_binding`, of which the laboratory's extension is made, and which
-//! has no module for Python of its own. What ships does not depend on that library: cargo compiles one
-//! with fewer passes, for the linker to go on with, and generic kernels then came out slower, GAE by half.
+//! The crate `rlox-binding` compiles the same source a second time as a library, for the laboratory's
+//! extension; that one has no module for Python. The extension that ships is not made from the library:
+//! for link-time optimisation cargo compiles a library with fewer passes, and the generic kernels came
+//! out slower, GAE by half.
 
 mod acting;
 mod arrays;
@@ -41,8 +43,8 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-// A Python that can do without its lock is asked to take it here, since a call that keeps the
-// interpreter relies on nobody else writing to its arrays meanwhile (`arrays`).
+// `gil_used` asks a free-threaded Python to switch its lock on. A call that holds the GIL relies on it
+// that no other thread writes to its arrays meanwhile (`arrays`).
 #[cfg(extension)]
 #[pymodule(gil_used = true)]
 mod _core {
@@ -64,31 +66,35 @@ mod _core {
     }
 }
 
-/// What the pairs of optimisations in the binding are made of: twins, and what is around them.
+/// What the laboratory's pairs of optimisations in the binding need: the two forms of each, and what
+/// surrounds them.
 pub mod seams {
     pub use crate::arrays::{Argument, BORROWS, Borrows, FULL, Looks, Unguarded, reading};
     pub use crate::buffer::gil::{Gil, Held, Released};
     pub use crate::buffer::sampling::{
-        ByBatch, IntoArrays, Memory, Sampling, Source, sample_under,
+        ByBatch, IntoArrays, SampleMemory, Sampling, Source, sample_under,
     };
-    pub use crate::buffer::{Transition, push, push_batch};
+    pub use crate::buffer::{PushArguments, push, push_batch};
     pub use crate::crossing::Site;
     pub use crate::errors::{reserved, to_py};
     pub use crate::lock::Lock;
     pub use crate::numbers::List;
 }
 
-/// What an extension does when it is imported.
+/// What an extension does at import: checks that there is a GIL, makes what is made once, and registers
+/// hooks.
 ///
-/// Collectors end before the interpreter does: their threads could not call Python any more. A fork
-/// waits for what other threads have locked, and has none of our threads.
+/// The hook for exit ends the collectors' threads, which cannot call Python after the interpreter has
+/// ended. The hooks for a fork wait for short work of other threads before it, and mark afterwards in
+/// the child what is not there.
 ///
 /// # Errors
-/// ImportError without Python's global lock; MemoryError.
+/// ImportError without a GIL; MemoryError.
 pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     require_the_lock(module.py())?;
     arrays::prepare(module.py())?;
-    // PyO3 has such things, too: those that it takes for a bool of NumPy's, and for an error.
+    // PyO3 makes some objects at their first use. These two calls make those for extracting a NumPy
+    // bool and for an error of extraction.
     let wants_a_bool = wrap_pyfunction!(crossing::count_crossings, module)?;
     let numpys = module.py().import("numpy")?.getattr("False_")?;
     wants_a_bool.call1((numpys,))?;
@@ -98,7 +104,7 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         .py()
         .import("atexit")?
         .call_method1("register", (close_all,))?;
-    // Where there is no fork, there is nothing to register with.
+    // A platform without fork has no `register_at_fork`.
     if let Ok(register) = module.py().import("os")?.getattr("register_at_fork") {
         let hooks = PyDict::new(module.py());
         let before = wrap_pyfunction!(pipeline::before_fork, module)?;
@@ -112,7 +118,8 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Python without its lock gives it back to a module that asks for it, unless it was told not to.
+/// Refuses an interpreter whose GIL is off. A free-threaded Python switches it on for this module
+/// (`gil_used`), unless the user has forbidden that.
 fn require_the_lock(py: Python<'_>) -> PyResult<()> {
     let sys = py.import("sys")?;
     let asked = sys.getattr("_is_gil_enabled"); // from Python 3.13 on

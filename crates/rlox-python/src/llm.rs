@@ -1,4 +1,4 @@
-//! `compute_token_kl`, `compute_group_advantages`.
+//! `compute_token_kl` and `compute_group_advantages`: operations of fine-tuning language models.
 
 use numpy::{Ix1, Ix2};
 use pyo3::prelude::*;
@@ -14,21 +14,21 @@ use crate::numbers::size;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
-/// Sum over each sequence's tokens of Schulman's k3 estimate of KL(policy || ref).
+/// The k3 estimate of KL(policy || ref) of each sequence, in nats: the sum over its tokens.
 ///
 /// ``k3 = exp(d) - d - 1`` with ``d = log_probs_ref - log_probs_policy`` (Schulman 2020, "Approximating
-/// KL divergence"); computed so that it does not cancel where the models are close. Sums of eight terms
-/// are made in the inputs' type, sums of those in float64.
+/// KL divergence"). It is computed without cancellation where the models are close. Eight terms at a
+/// time are summed in the inputs' type, and these sums in float64.
 ///
 /// Parameters
 /// ----------
 /// log_probs_policy, log_probs_ref : ndarray, shape (B, T), float64 or float32
 ///     Both of one dtype: the log-probability of each sampled token under either model.
 /// mask : ndarray of bool, shape (B, T), optional
-///     Tokens that count, where a byte of it is not 0; the others may hold anything.
+///     True for tokens that count. The log-probabilities of the others may be anything.
 /// out : ndarray, optional
-///     Written and returned in place of a new array; of the result's shape and dtype, and apart from
-///     the inputs. After an error it holds anything.
+///     Written and returned in place of a new array. It has the result's shape and dtype and shares no
+///     memory with the inputs. After an error its contents are unspecified.
 ///
 /// Returns
 /// -------
@@ -37,9 +37,11 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// Raises
 /// ------
 /// ValueError
-///     A shape, an array not contiguous in C order, a sum that is NaN.
+///     A wrong shape, an array not contiguous in C order, a sum that is NaN.
 /// TypeError
-///     No array, or another dtype.
+///     An argument that is no array, or has another dtype.
+/// MemoryError
+///     There is no memory for the result.
 #[pyfunction]
 #[pyo3(signature = (log_probs_policy, log_probs_ref, mask=None, *, out=None))]
 pub fn compute_token_kl<'py>(
@@ -87,7 +89,7 @@ pub fn compute_token_kl<'py>(
     }
 }
 
-/// Each reward's advantage over its group, as in GRPO (Shao et al. 2024, section 4.1.2).
+/// The advantage of each reward over its group, as in GRPO (Shao et al. 2024, section 4.1.2).
 ///
 /// ``(r - mean(group)) / (std(group) + epsilon)``, with the population standard deviation.
 ///
@@ -97,10 +99,10 @@ pub fn compute_token_kl<'py>(
 ///     One group after the other.
 /// group_size : int
 /// epsilon : float, above 0
-///     A group whose rewards are all equal gets advantages of zero.
+///     Added to the standard deviation, so that a group of equal rewards gets advantages of zero.
 /// out : ndarray, optional
-///     Written and returned in place of a new array; of the result's shape and dtype, and apart from
-///     the inputs. After an error it holds anything.
+///     Written and returned in place of a new array. It has the result's shape and dtype and shares no
+///     memory with the inputs. After an error its contents are unspecified.
 ///
 /// Returns
 /// -------
@@ -109,10 +111,12 @@ pub fn compute_token_kl<'py>(
 /// Raises
 /// ------
 /// ValueError
-///     A group size that does not divide the rewards, a range, an array not contiguous, a reward
-///     that is not finite.
+///     A group size that does not divide the number of rewards, an epsilon that is not positive, an
+///     array not contiguous in C order, a reward that is not finite.
 /// TypeError
-///     No array, or another dtype.
+///     An argument that is no array, or has another dtype.
+/// MemoryError
+///     There is no memory for the result.
 #[pyfunction]
 #[pyo3(signature = (rewards, group_size, epsilon=1e-8, *, out=None))]
 pub fn compute_group_advantages<'py>(

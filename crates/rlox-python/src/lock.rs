@@ -1,12 +1,13 @@
-//! Locks of what several threads may use, and what a fork makes of them.
+//! The locks of objects that several threads may use, and what becomes of them in a fork.
 //!
-//! They are taken with the interpreter held, and may be kept while a call lets go of it. Who waits for
-//! one lets go of the interpreter, and takes it again before it tries: nothing that a lock guards ever
-//! waits for the interpreter. Nothing of Python's is called while one is held.
+//! **No deadlock with the GIL.** A lock is taken with the GIL held, and may be kept while a call
+//! releases the GIL. [`Lock::lock`] never waits with the GIL held, and nothing calls Python while it
+//! holds a lock.
 //!
-//! A fork copies locks as they are, but no thread except the one that forks. So a fork waits for the
-//! samples under way, which are short, and the child goes on with its copy of a buffer; of longer work
-//! (updates, rollouts) the copy is half done, and who asks for it there is told so.
+//! **Forks.** A fork copies locks as they are, but of the threads only the one that forks. A lock that
+//! another thread held would stay locked in the child. So a fork waits for short work (samples), and
+//! the child goes on with a whole copy of the buffer. Longer work (updates, rollouts) is not waited
+//! for: the child's copy of it is half done, and using it there is an error.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -18,26 +19,26 @@ use pyo3::prelude::*;
 
 use crate::arrays::Guarded;
 
-/// Forks that led to this process.
+/// The number of forks that led to this process, which tells it from its parents.
 static PROCESS: AtomicU64 = AtomicU64::new(0);
-/// Threads that a fork waits for.
+/// The number of threads that a fork must wait for.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
-/// Threads about to fork.
+/// The number of threads that are about to fork.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 
-/// A number of this process: one that was forked off has another.
+/// The number of this process; a child has another one than its parent.
 pub(crate) fn process() -> u64 {
     PROCESS.load(Relaxed)
 }
 
-/// A mutex that knows in which process it was locked.
+/// A mutex that knows in which process it was last locked.
 pub struct Lock<T> {
     inner: Mutex<T>,
     locked_in: AtomicU64,
 }
 
 impl<T> Lock<T> {
-    /// Not locked.
+    /// An unlocked one.
     pub const fn new(value: T) -> Self {
         Self {
             inner: Mutex::new(value),
@@ -45,7 +46,8 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Waits with the interpreter released; RuntimeError where that would be for ever.
+    /// Locks; waits with the GIL released if another thread has the lock. RuntimeError if that thread
+    /// was left behind by a fork, and the wait would never end.
     pub(crate) fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, T>>
     where
         T: Send,
@@ -59,12 +61,14 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Does not wait; None where another thread has it.
+    /// Locks without waiting. None if another thread has the lock, RuntimeError if that was left behind
+    /// by a fork.
     #[inline]
     pub(crate) fn try_lock(&self, _py: Python<'_>) -> PyResult<Option<MutexGuard<'_, T>>> {
         let guard = match self.inner.try_lock() {
             Ok(guard) => guard,
-            // What panics leaves it whole, or an environment between two steps, which a reset repairs.
+            // A panic leaves the value usable: whole, or environments between two steps, which a reset
+            // repairs.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return self.taken(),
         };
@@ -72,6 +76,7 @@ impl<T> Lock<T> {
         Ok(Some(guard))
     }
 
+    /// The result of [`Self::try_lock`] where the mutex is locked.
     #[cold]
     fn taken<G>(&self) -> PyResult<Option<G>> {
         if self.locked_in.load(Relaxed) == process() {
@@ -90,20 +95,21 @@ impl<T: Send> Guarded for Lock<T> {
     }
 }
 
-/// The error for what stayed with a thread of the process before.
+/// The error for `what` a thread of the parent process held at a fork.
 pub(crate) fn left_behind(what: &str) -> PyErr {
     PyRuntimeError::new_err(format!(
         "{what} when this process was forked, and is lost here; make a new one"
     ))
 }
 
-/// Work that a fork waits for, until it is dropped: some milliseconds, with the interpreter released.
+/// A guard for work that a fork must wait for. It is made and dropped with the GIL held; between, the
+/// GIL may be released for some milliseconds.
 pub(crate) struct Busy(());
 
 impl Busy {
     #[inline]
     pub(crate) fn new(_py: Python<'_>) -> Self {
-        BUSY.store(BUSY.load(Relaxed) + 1, Relaxed); // nobody else has the interpreter
+        BUSY.store(BUSY.load(Relaxed) + 1, Relaxed); // the GIL is held, so no other thread changes it
         Self(())
     }
 }
@@ -115,37 +121,39 @@ impl Drop for Busy {
     }
 }
 
-/// Whether a thread is about to fork: what it would have to wait for is to keep the interpreter.
+/// Whether a thread is about to fork. Then work that it would have to wait for must not begin with the
+/// GIL released.
 #[inline]
 pub(crate) fn is_forking(_py: Python<'_>) -> bool {
     FORKING.load(Relaxed) > 0
 }
 
-/// Before a fork.
+/// Notes that this thread is about to fork.
 pub(crate) fn before_fork(_py: Python<'_>) {
     FORKING.fetch_add(1, Relaxed);
 }
 
-/// After that, with the interpreter released meanwhile.
+/// Waits for the end of short work, with the GIL released; to be called after [`before_fork`], so that
+/// no more begins.
 pub(crate) fn wait_for_what_is_short(py: Python<'_>) {
     while BUSY.load(Relaxed) > 0 {
         py.detach(|| thread::sleep(Duration::from_micros(50)));
     }
 }
 
-/// After it, in the process that forked.
+/// Notes in the parent that the fork is over.
 pub(crate) fn after_fork() {
     FORKING.fetch_sub(1, Relaxed);
 }
 
-/// After it, in the new process.
+/// Notes in the child that it is another process, without the parent's threads.
 pub(crate) fn forked() {
     PROCESS.fetch_add(1, Relaxed);
     BUSY.store(0, Relaxed);
     FORKING.store(0, Relaxed);
 }
 
-/// Of a mutex that is locked with the interpreter held, and for no longer than that.
+/// Locks a mutex that is only ever held while the GIL is, so it is never waited for.
 pub(crate) fn briefly<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! The keys of results, made when the module is.
+//! The keys of results, as Python strings that are made once, at import.
 //!
-//! PyO3's `intern!` makes each when it is first asked for, and lets go of the interpreter for it: a fork
-//! by another thread just then would leave the child waiting for it for ever.
+//! PyO3's `intern!` would make each string at its first use, and release the GIL for that. If another
+//! thread forked just then, the child would wait for ever for the string's initialisation.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use pyo3::types::PyString;
 
 macro_rules! names {
     ($($name:ident = $text:literal),* $(,)?) => {
-        /// All of them.
+        /// All keys.
         pub(crate) struct Names {
             $(pub(crate) $name: Py<PyString>,)*
         }
@@ -40,7 +40,7 @@ names! {
 
 static NAMES: OnceLock<Names> = OnceLock::new();
 
-/// The first call, in the making of the module, makes them.
+/// The keys. The first call makes them, at import.
 #[inline]
 pub(crate) fn names(py: Python<'_>) -> &'static Names {
     match NAMES.get() {

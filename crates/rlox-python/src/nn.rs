@@ -1,4 +1,5 @@
-//! `ppo_update`.
+//! `ppo_update`: PPO's update on torch's own memory; and the arguments of networks that several
+//! functions take.
 
 use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
@@ -15,10 +16,10 @@ use crate::numbers::{List, size};
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// Parameters, and Adam's two moments of them.
 pub(crate) type MomentArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
-/// Widths, the name of the activation, and where the parameters lie.
-type NetworkArguments<'py> = (List<usize>, String, MomentArrays<'py>);
+/// A network to be trained: widths (input, hidden…, output), "tanh" or "relu", moments.
+type NetworkWithMoments<'py> = (List<usize>, String, MomentArrays<'py>);
 
-/// The shape of a network; `argument` is its public name.
+/// The network of these widths and this activation, "tanh" or "relu". ValueError names it `argument`.
 pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResult<Mlp> {
     let activation = match activation {
         "tanh" => Activation::Tanh,
@@ -32,13 +33,14 @@ pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResul
     Mlp::new(widths, activation).map_err(to_py)
 }
 
-/// Widths (input, hidden…, output), "tanh" or "relu", parameters.
-pub(crate) type Network<'py> = (List<usize>, String, Bound<'py, PyAny>);
+/// A network to be used: widths (input, hidden…, output), "tanh" or "relu", parameters.
+pub(crate) type NetworkWithParams<'py> = (List<usize>, String, Bound<'py, PyAny>);
 
 /// Means over the minibatches, in the order of `ppo_update`'s docs.
 type Means = (f64, f64, f64, f64, f64, f64);
 
-/// Refuses `nvec` or `bits` beside what belongs to another kind of actions.
+/// ValueError where the arguments of two kinds of actions are given: at most one of `nvec`, `log_std`
+/// and `bits` may be.
 pub(crate) fn only_one_kind(
     nvec: &Option<List<usize>>,
     has_log_std: bool,
@@ -55,12 +57,12 @@ pub(crate) fn only_one_kind(
     Err(PyValueError::new_err(problem))
 }
 
-/// Three arrays that stay where they are, under one name.
+/// The three arrays of moments, pinned. Errors call all of them `argument`.
 pub(crate) fn pinned<'a>(argument: &'static str, arrays: &'a MomentArrays<'_>) -> [Pinned<'a>; 3] {
     [&arrays.0, &arrays.1, &arrays.2].map(|array| Pinned::new(argument, array))
 }
 
-/// Three arrays of n float32, to be written to.
+/// The three arrays of moments as slices to be written to; each must be float32 `[n]`.
 pub(crate) fn moments<'x>(
     scope: &'x Detaching<'_>,
     [params, exp_avg, exp_avg_sq]: &'x [Pinned<'_>; 3],
@@ -74,37 +76,41 @@ pub(crate) fn moments<'x>(
     })
 }
 
-/// One update of PPO (Schulman et al. 2017): epochs of minibatch Adam on the clipped surrogate.
+/// One update of PPO (Schulman et al. 2017): epochs of minibatch steps of Adam on the clipped
+/// surrogate.
 ///
 /// Networks are multilayer perceptrons ``(widths, activation, moments)``: input, hidden and output
-/// widths, "tanh" or "relu" between the layers, and ``moments = (params, exp_avg, exp_avg_sq)``, of
-/// shape (n_params,) and float32 each, which are written to. Parameters lie layer after layer,
-/// weight [out, in] in row-major order, then bias [out], as in torch. The GIL is released.
+/// widths, "tanh" or "relu" between the layers, and ``moments = (params, exp_avg, exp_avg_sq)``, each
+/// float32 of shape (n_params,), which are updated in place. Parameters lie layer after layer, weight
+/// [out, in] in row-major order, then bias [out], as in torch. The GIL is released meanwhile.
 ///
 /// Parameters
 /// ----------
 /// actor, critic : tuple
-///     Networks for logits, or means, and for the value.
+///     Networks. The actor's outputs are logits or means, the critic's output is the value.
 /// log_std : tuple or None
-///     Moments of the log-deviation, shape (act_dim,); None: discrete actions, or bits.
+///     Moments of the logarithms of the standard deviations, shape (act_dim,); None for discrete
+///     actions and bits.
 /// rollout : tuple
-///     ``(obs, actions, log_probs, advantages, returns)``: float32 of shape (n, obs_dim), int64 of
-///     shape (n,), with ``nvec`` (n, len(nvec)), or float32 of shape (n, act_dim), and three times
-///     float32 of shape (n,).
+///     ``(obs, actions, log_probs, advantages, returns)``. ``obs`` is float32 of shape (n, obs_dim).
+///     ``actions`` is int64 of shape (n,), with ``nvec`` (n, len(nvec)), or float32 of shape
+///     (n, act_dim). The others are float32 of shape (n,).
 /// order : ndarray of int64, shape (n_epochs * n,)
-///     One permutation of the transitions per epoch.
+///     The order of the transitions in each epoch: a permutation of 0 to n - 1 per epoch.
 /// step : int
-///     Steps that Adam has made.
+///     The number of steps that Adam has made before.
 /// batch_size, clip_range, normalize_advantage, ent_coef, vf_coef, max_grad_norm, clip_range_vf, target_kl
-///     As ``rlox.PPO`` has them. With ``target_kl`` the update may end early.
+///     As in ``rlox.PPO``. With ``target_kl`` the update may end early.
 /// nvec : list of int or None
-///     Of several choices at once the possibilities of each, as many in all as there are logits.
+///     For several choices at once: the number of categories of each, whose sum is the number of
+///     logits.
 /// bits : bool
-///     Actions are float32 of shape (n, act_dim), each 0 or 1, and the actor's outputs logits of 1.
+///     Whether actions are bits: float32 of shape (n, act_dim), each 0 or 1, the actor's outputs being
+///     the logits of 1.
 /// lr, betas, eps
-///     As ``torch.optim.Adam`` has them.
+///     As in ``torch.optim.Adam``.
 /// threads : int
-///     Above 1, actor and critic may learn side by side. The result is the same, to the bit.
+///     Above 1, a second thread may compute the critic's side. The result is the same to the bit.
 ///
 /// Returns
 /// -------
@@ -112,19 +118,19 @@ pub(crate) fn moments<'x>(
 ///     Means over the minibatches of the loss, the policy's loss, the value's loss, the entropy's
 ///     loss, the approximate KL divergence and the fraction of clipped ratios; NaN without minibatches.
 /// n_minibatches : int
-///     How many were learnt from: the steps that Adam made in this call.
+///     The number of minibatches that a step was made for.
 ///
 /// Raises
 /// ------
 /// ValueError
-///     A shape, an array not contiguous in C order, an index or an action that is none, arrays that
-///     share memory with one that is written to, a clip range or target that is negative or no number,
-///     an `nvec` that does not go with the actor or with `log_std`, `bits` beside either of them, or bits
-///     that are not 0 or 1.
+///     A wrong shape, an array not contiguous in C order, an index or an action out of range, arrays
+///     that share memory with one that is written to, a clip range or ``target_kl`` that is negative or
+///     NaN, an ``nvec`` that does not sum to the actor's outputs, more than one of ``log_std``,
+///     ``nvec`` and ``bits``, or bits that are not 0 or 1.
 /// TypeError
-///     No array, or another dtype.
+///     An argument that is no array, or has another dtype.
 /// MemoryError
-///     Networks or batches for which there is no memory.
+///     There is no memory for the networks or minibatches.
 #[pyfunction]
 #[pyo3(signature = (actor, critic, log_std, rollout, order, step, *, batch_size, clip_range,
     normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, clip_range_vf=None,
@@ -132,8 +138,8 @@ pub(crate) fn moments<'x>(
 #[expect(clippy::too_many_arguments, reason = "those of the algorithm")]
 pub fn ppo_update<'py>(
     py: Python<'py>,
-    actor: NetworkArguments<'py>,
-    critic: NetworkArguments<'py>,
+    actor: NetworkWithMoments<'py>,
+    critic: NetworkWithMoments<'py>,
     log_std: Option<MomentArrays<'py>>,
     rollout: [Bound<'py, PyAny>; 5],
     order: Any<'_, 'py>,

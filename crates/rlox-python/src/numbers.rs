@@ -1,4 +1,5 @@
-//! Numbers in, with errors that name the argument.
+//! Conversion of arguments that are numbers or sequences of numbers, with errors that name the
+//! argument.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi::PySequence_Check;
@@ -7,11 +8,13 @@ use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::to_py;
 
-/// A sequence of Python's. Unlike a `Vec` it does not take the word of an object for how long it is,
-/// and takes memory as it goes.
+/// The items of a sequence of Python's. PyO3's conversion to a `Vec` allocates as much as the object
+/// says that it is long, and aborts if that is too much. This one allocates as items come, and raises
+/// MemoryError.
 pub struct List<T>(pub Vec<T>);
 
-/// Items of a sequence that is neither a list nor a tuple: of another one the end may never come.
+/// The most items of a sequence that is neither a list nor a tuple, since another sequence may never
+/// end.
 const MOST: usize = 1 << 20;
 
 impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for List<T> {
@@ -19,8 +22,8 @@ impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for List<T> {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let is_known = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
-        #[allow(unsafe_code, reason = "pyo3's own check leaves arrays out")]
-        // SAFETY: the object is alive.
+        #[allow(unsafe_code, reason = "PyO3's own check refuses NumPy's arrays")]
+        // SAFETY: the object is alive, since it is borrowed here.
         let is_sequence = unsafe { PySequence_Check(object.as_ptr()) } != 0;
         if object.is_instance_of::<PyString>() || !is_sequence {
             let found = object.get_type().name()?;
@@ -40,13 +43,14 @@ impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for List<T> {
     }
 }
 
-/// `value`, which counts something, as the core takes it; the core refuses a zero where it must.
+/// `value`, which counts something, as the core's type. ValueError if it is negative; the core refuses
+/// 0 where it must.
 pub(crate) fn size(argument: &str, value: i64) -> PyResult<usize> {
     usize::try_from(value)
         .map_err(|_| PyValueError::new_err(format!("{argument}: is {value}, expected at least 1")))
 }
 
-/// `value` as the seed of a stream of random numbers.
+/// `value` as the seed of a random generator; ValueError outside of [0, 2**64).
 pub(crate) fn seed(value: i128) -> PyResult<u64> {
     u64::try_from(value).map_err(|_| {
         PyValueError::new_err(format!(

@@ -1,4 +1,4 @@
-//! Soft Actor-Critic's update for Python: NumPy views of torch's parameters in, moved in place.
+//! `SacUpdate`: Soft Actor-Critic's update for Python, in place on NumPy views of torch's parameters.
 
 use numpy::{Ix1, Ix2, Ix3};
 use pyo3::exceptions::PyKeyError;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_core::nn::Mlp;
 use rlox_core::nn::adam::Adam;
-use rlox_core::nn::sac::{Batch, Learners, Sac, Settings, Step};
+use rlox_core::nn::sac::{AdamStep, Batch, Learners, Sac, Settings};
 
 use crate::arrays::{Argument, Looks, Output, Pinned, detaching, made, shape_of, writing};
 use crate::crossing::{SAC_ACT, SAC_UPDATE};
@@ -15,14 +15,14 @@ use crate::lock::Lock;
 use crate::nn::{MomentArrays, mlp, moments, pinned};
 use crate::numbers::List;
 
-/// Widths (input, hidden…, output) and activation, "tanh" or "relu", of a network.
-type Shape = (List<usize>, String);
-/// Adam's lr, beta1, beta2, eps, and the number of this step.
-type AdamStep = (f64, f64, f64, f64, u64);
+/// A network's shape: widths (input, hidden…, output), and its activation, "tanh" or "relu".
+type NetworkShape = (List<usize>, String);
+/// Adam's lr, beta1, beta2, eps, and the number of its step, from 1 on.
+type AdamArguments = (f64, f64, f64, f64, u64);
 
-/// Updates of Soft Actor-Critic for an actor and twin critics that are multilayer perceptrons.
+/// Updates of Soft Actor-Critic for an actor and two critics that are multilayer perceptrons.
 ///
-/// Holds the networks' shapes and working memory; the parameters stay with the caller.
+/// It has the networks' shapes and working memory. The parameters are the caller's.
 #[pyclass(frozen, module = "rlox._core")]
 pub struct SacUpdate {
     inner: Lock<Sac>,
@@ -34,13 +34,14 @@ pub struct SacUpdate {
 
 #[pymethods]
 impl SacUpdate {
-    /// `actor`: `obs_dim -> 2 * act_dim`; `critics`: two of `obs_dim + act_dim -> 1`.
+    /// `actor` maps `obs_dim` to `2 * act_dim` numbers, each of the two `critics` `obs_dim + act_dim`
+    /// to 1. Each is ``(widths, activation)``, as in `collect_rollout`.
     ///
-    /// Raises ValueError for an activation or widths that make no such network, MemoryError for one
-    /// that does not fit into memory.
+    /// Raises ValueError for an unknown activation or for widths that do not fit each other,
+    /// MemoryError.
     #[new]
-    fn new(actor: Shape, critics: (Shape, Shape)) -> PyResult<Self> {
-        let network = |name, shape: &Shape| mlp(name, &shape.0.0, &shape.1);
+    fn new(actor: NetworkShape, critics: (NetworkShape, NetworkShape)) -> PyResult<Self> {
+        let network = |name, shape: &NetworkShape| mlp(name, &shape.0.0, &shape.1);
         let actor = network("actor", &actor)?;
         let critics = [
             network("critics[0]", &critics.0)?,
@@ -56,17 +57,20 @@ impl SacUpdate {
         })
     }
 
-    /// One update, in place.
+    /// Makes one update, in place. The GIL is released meanwhile.
     ///
-    /// `batch` as a buffer's `sample` gives it; `noise`: standard normals `[2, batch_size, act_dim]`
-    /// float32 for the actions at next_obs and at obs; `adams` of actor, critics and temperature,
-    /// whose `None` leaves the temperature as it is. `threads` is 1 or 2: the result is the same.
+    /// `actor`, `critics` and `log_alpha` are each ``(params, exp_avg, exp_avg_sq)``, float32 of one
+    /// length; the critics' parameters lie one after the other. `targets`, float32, are the target
+    /// networks' parameters. `batch` is what a buffer's `sample` returns. `noise`, float32 `[2,
+    /// batch_size, act_dim]`, has standard normals for the actions at next_obs, then at obs. `adams`
+    /// are the settings of Adam, ``(lr, beta1, beta2, eps, step)``, for actor, critics and temperature;
+    /// None for the last leaves the temperature as it is. `threads` is 1 or 2; the result is the same.
     ///
-    /// Returns the losses of critics and actor, and the mean absolute TD errors `[batch_size]`
-    /// float32.
+    /// Returns the critics' loss, the actor's loss, and the absolute TD errors, float32 `[batch_size]`,
+    /// the mean over both critics.
     ///
-    /// Raises ValueError for a shape, an empty batch or arrays that share memory, TypeError for
-    /// another dtype, KeyError for a column that the batch has not, MemoryError.
+    /// Raises ValueError for a shape, an empty batch or arrays that share memory, TypeError for another
+    /// dtype, KeyError for a column that the batch does not have, MemoryError.
     #[expect(clippy::too_many_arguments, reason = "an update's inputs")]
     #[pyo3(signature = (
         actor, critics, targets, log_alpha, batch, noise, *, gamma, tau, target_entropy, adams,
@@ -84,11 +88,12 @@ impl SacUpdate {
         gamma: f32,
         tau: f64,
         target_entropy: f32,
-        adams: (AdamStep, AdamStep, Option<AdamStep>),
+        adams: (AdamArguments, AdamArguments, Option<AdamArguments>),
         threads: usize,
     ) -> PyResult<(f32, f32, Bound<'py, PyAny>)> {
         let mut crossing = SAC_UPDATE.enter(0);
-        // First all that Python may run for, then a look at the arrays.
+        // What may run Python comes first: looking the columns up, and pinning arrays. Then the arrays
+        // are looked at.
         let column = |name: &'static str| {
             batch
                 .get_item(name)?
@@ -153,8 +158,11 @@ impl SacUpdate {
         Ok((losses.critic, losses.actor, td_errors))
     }
 
-    /// Actions `[n, act_dim]` float32 that the actor with `params` draws for `obs`, `[n, obs_dim]`
-    /// float32, with standard normals `noise`, `[n, act_dim]`.
+    /// Draws an action for each row of `obs`, float32 `[n, obs_dim]`, by the actor with the parameters
+    /// `params`, float32, and standard normals `noise`, float32 `[n, act_dim]`. Returns float32 `[n,
+    /// act_dim]`.
+    ///
+    /// Raises ValueError for a shape, TypeError for another dtype, MemoryError.
     fn act<'py>(
         &self,
         py: Python<'py>,
@@ -174,7 +182,7 @@ impl SacUpdate {
             let obs = look.read::<f32, Ix2>(obs, Some(&[n, self.obs_dim]))?;
             let noise = look.read::<f32, Ix2>(noise, Some(&shape))?;
             let to = look.write::<f32, Ix2>(&mut actions, &shape)?;
-            // Of the noise there is as much as of the actions.
+            // Observations, noise and actions; the noise is as large as the actions.
             crossing.add_bytes(n * (self.obs_dim + 2 * self.act_dim) * size_of::<f32>());
             sac.act(&params, &obs, &noise, to).map_err(to_py)
         })?;
@@ -182,7 +190,7 @@ impl SacUpdate {
     }
 }
 
-fn step((lr, beta1, beta2, eps, t): AdamStep) -> Step {
+fn step((lr, beta1, beta2, eps, t): AdamArguments) -> AdamStep {
     let adam = Adam {
         lr,
         beta1,

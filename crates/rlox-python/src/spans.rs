@@ -1,5 +1,5 @@
-//! A record of when each call into the extension began and ended, and in which thread. It is kept until it
-//! is taken, which the recorder of `rlox-opt profile` does four times a second.
+//! Records when each call into the extension began and ended, and in which thread. `rlox-opt profile`
+//! switches it on, and takes what was recorded four times a second.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,9 +13,10 @@ use pyo3::types::PyBytes;
 
 use crate::crossing::{SITES, SPANS, Site, want};
 
-/// Calls that are kept at most (40 MiB), in case that nobody takes them.
+/// The most calls that are kept (40 MiB), in case nobody takes them. Later ones are not recorded.
 const MOST: usize = 1 << 20;
 
+/// A call of a function of the binding, by the caller's clock.
 struct Call {
     site: &'static str,
     thread: i64,
@@ -23,8 +24,10 @@ struct Call {
     end_ns: i64,
 }
 
+/// What was recorded since it was last taken.
 struct Notes {
-    /// One moment, by Rust's clock and by the caller's: from it times of one are turned into the other's.
+    /// One moment by Rust's clock and by the caller's, in nanoseconds: it converts times of one to the
+    /// other. None while recording is off.
     origin: Option<(Instant, i64)>,
     calls: Vec<Call>,
 }
@@ -34,18 +37,18 @@ static NOTES: Mutex<Notes> = Mutex::new(Notes {
     calls: Vec::new(),
 });
 
-/// How often recording was begun. A forked process begins again, since its thread has a new id, and the
-/// ids that were kept are the parent's.
+/// How often recording was begun. A forked process begins again, and then asks for its threads' ids
+/// anew, since those that were kept are the parent's.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The kernel's id of this thread, and the value of `BEGUN` when it was asked for: the id is asked
-    /// for again where that has changed.
+    /// The value of `BEGUN` when this thread's id was asked for, and the kernel's id of the thread. The
+    /// id is asked for again when `BEGUN` has changed.
     static THREAD: Cell<(u64, i64)> = const { Cell::new((0, 0)) };
 }
 
-/// Records a call that has ended. It is called with the interpreter held, so that no other thread can
-/// fork while the lock is taken.
+/// Records a call that has ended. It is called with the GIL held, so that no other thread can fork
+/// while the lock is held.
 pub(crate) fn note(site: &Site, start: Instant, end: Instant) {
     let thread = thread_id();
     let mut notes = notes();
@@ -62,7 +65,8 @@ pub(crate) fn note(site: &Site, start: Instant, end: Instant) {
     }
 }
 
-/// Note every call from here on, by the clock that shows `monotonic_ns` now; `None`: no longer.
+/// Records every call from now on, by the clock that shows `monotonic_ns` now, in nanoseconds. None
+/// ends recording.
 #[pyfunction]
 #[pyo3(signature = (monotonic_ns))]
 pub fn record_spans(monotonic_ns: Option<i64>) {
@@ -73,8 +77,11 @@ pub fn record_spans(monotonic_ns: Option<i64>) {
     want(SPANS, monotonic_ns.is_some());
 }
 
-/// The names of all functions, and of each thread, by the kernel's id, the calls since the last
-/// taking: int64 in the machine's order, three a call: index of the name, begin, end in ns.
+/// Returns the calls since it was last called, as `(names, threads)`.
+///
+/// `names` are the names of all functions. `threads` has for each thread its id in the kernel and the
+/// bytes of its calls, three int64 in the machine's byte order for each: the index of the function's
+/// name, and when the call began and ended, in nanoseconds of the caller's clock.
 #[pyfunction]
 pub fn take_spans(py: Python<'_>) -> (Vec<&'static str>, Vec<(i64, Bound<'_, PyBytes>)>) {
     let calls = std::mem::take(&mut notes().calls);
@@ -99,7 +106,7 @@ fn notes() -> MutexGuard<'static, Notes> {
     NOTES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Nanoseconds from one moment to another, which may be before it.
+/// Nanoseconds from `from` to `to`, negative if `to` is earlier.
 fn nanos_from(from: Instant, to: Instant) -> i64 {
     match to.checked_duration_since(from) {
         Some(after) => after.as_nanos() as i64,
@@ -107,7 +114,7 @@ fn nanos_from(from: Instant, to: Instant) -> i64 {
     }
 }
 
-/// The kernel's id of the calling thread; 0 where there is no /proc.
+/// The kernel's id of the calling thread; 0 on systems without /proc.
 fn thread_id() -> i64 {
     let begun = BEGUN.load(Relaxed);
     THREAD.with(|cached| {

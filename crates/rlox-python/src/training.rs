@@ -1,4 +1,4 @@
-//! `compute_gae`, `compute_gae_batched`, `compute_vtrace`.
+//! `compute_gae`, `compute_gae_batched` and `compute_vtrace`: advantages and value targets.
 
 use numpy::ndarray::Dimension;
 use numpy::{Ix1, Ix2};
@@ -17,16 +17,17 @@ use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
 use crate::errors::to_py;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
-type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
-type Out<'a, 'py> = Option<&'a Pair<'py>>;
+type TwoArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+type Out<'a, 'py> = Option<&'a TwoArrays<'py>>;
 
-/// Advantages and returns of one sequence of n steps.
+/// GAE advantages and returns of one sequence of n steps.
 ///
 /// Generalised advantage estimation (Schulman et al. 2016, equations 11, 12, 16):
 /// ``delta_t = r_t + gamma * (1 - done_t) * V_{t+1} - V_t``,
 /// ``A_t = delta_t + gamma * gae_lambda * (1 - done_t) * A_{t+1}``, ``R_t = A_t + V_t``.
 ///
-/// A truncated episode bootstraps if ``gamma * V(final_obs)`` is added to its last reward.
+/// To bootstrap a truncated episode, add ``gamma * V(final_obs)`` to its last reward and set its done
+/// to 1.
 ///
 /// Parameters
 /// ----------
@@ -36,8 +37,8 @@ type Out<'a, 'py> = Option<&'a Pair<'py>>;
 ///     V of the observation after the last step.
 /// gamma, gae_lambda : float in [0, 1]
 /// out : tuple of two ndarrays, optional
-///     Written and returned in place of new arrays; of the results' shape and dtype, and apart from
-///     the inputs. After an error they hold anything.
+///     Written and returned in place of new arrays. They have the results' shape and dtype and share no
+///     memory with the inputs or each other. After an error their contents are unspecified.
 ///
 /// Returns
 /// -------
@@ -46,9 +47,10 @@ type Out<'a, 'py> = Option<&'a Pair<'py>>;
 /// Raises
 /// ------
 /// ValueError
-///     A shape, a range, an array not contiguous in C order, a number that is not finite.
+///     A wrong shape, a number out of range, an array not contiguous in C order, a number that is not
+///     finite.
 /// TypeError
-///     No array, or another dtype.
+///     An argument that is no array, or has another dtype.
 #[pyfunction]
 #[pyo3(signature = (rewards, values, dones, last_value, gamma, gae_lambda, *, out=None))]
 pub fn compute_gae<'py>(
@@ -58,8 +60,8 @@ pub fn compute_gae<'py>(
     last_value: f64,
     gamma: f64,
     gae_lambda: f64,
-    out: Option<Pair<'py>>,
-) -> PyResult<Pair<'py>> {
+    out: Option<TwoArrays<'py>>,
+) -> PyResult<TwoArrays<'py>> {
     fn run<'py, T: Real + Number>(
         py: Python<'py>,
         mut rewards: Argument<'_>,
@@ -68,7 +70,7 @@ pub fn compute_gae<'py>(
         gamma: f64,
         gae_lambda: f64,
         out: Out<'_, 'py>,
-    ) -> PyResult<Pair<'py>> {
+    ) -> PyResult<TwoArrays<'py>> {
         let mut crossing = GAE.enter(0);
         let mut out = results::<T, Ix1, 1>(py, out, &mut rewards)?;
         let values = Argument::new("values", values);
@@ -100,10 +102,10 @@ pub fn compute_gae<'py>(
     }
 }
 
-/// Advantages and returns of many environments at once.
+/// GAE advantages and returns of many environments at once.
 ///
-/// On each environment's sequence equal to :func:`compute_gae`: env-major to the bit, step-major
-/// within rounding.
+/// Each environment's results are those of :func:`compute_gae` on its sequence: to the bit if
+/// env-major, within rounding if step-major.
 ///
 /// Parameters
 /// ----------
@@ -115,8 +117,8 @@ pub fn compute_gae<'py>(
 /// gamma, gae_lambda : float in [0, 1]
 /// layout : "step_major" or "env_major"
 /// out : tuple of two ndarrays, optional
-///     Written and returned in place of new arrays; of the results' shape and dtype, and apart from
-///     the inputs. After an error they hold anything.
+///     Written and returned in place of new arrays. They have the results' shape and dtype and share no
+///     memory with the inputs or each other. After an error their contents are unspecified.
 ///
 /// Returns
 /// -------
@@ -125,9 +127,10 @@ pub fn compute_gae<'py>(
 /// Raises
 /// ------
 /// ValueError
-///     A shape, a range, a layout, an array not contiguous in C order, a number that is not finite.
+///     A wrong shape, a number out of range, an unknown layout, an array not contiguous in C order, a
+///     number that is not finite.
 /// TypeError
-///     No array, or another dtype.
+///     An argument that is no array, or has another dtype.
 #[pyfunction]
 #[pyo3(signature = (rewards, values, dones, last_values, gamma, gae_lambda, layout="step_major", *, out=None))]
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs")]
@@ -139,8 +142,8 @@ pub fn compute_gae_batched<'py>(
     gamma: f64,
     gae_lambda: f64,
     layout: &str,
-    out: Option<Pair<'py>>,
-) -> PyResult<Pair<'py>> {
+    out: Option<TwoArrays<'py>>,
+) -> PyResult<TwoArrays<'py>> {
     fn run<'py, T: Real + Number>(
         py: Python<'py>,
         mut rewards: Argument<'_>,
@@ -149,7 +152,7 @@ pub fn compute_gae_batched<'py>(
         gae_lambda: f64,
         layout: Layout,
         out: Out<'_, 'py>,
-    ) -> PyResult<Pair<'py>> {
+    ) -> PyResult<TwoArrays<'py>> {
         let mut crossing = GAE_BATCHED.enter(0);
         let mut out = results::<T, Ix2, 2>(py, out, &mut rewards)?;
         let values = Argument::new("values", values);
@@ -214,10 +217,10 @@ pub fn compute_gae_batched<'py>(
 ///     V of the observation after the last step.
 /// gamma : float in [0, 1]
 /// rho_bar, c_bar : float, at least 0
-///     Where the weights are clipped; infinity clips nothing. The paper assumes rho_bar >= c_bar.
+///     The largest importance weights; infinity clips nothing. The paper assumes rho_bar >= c_bar.
 /// out : tuple of two ndarrays, optional
-///     Written and returned in place of new arrays; of the results' shape and dtype, and apart from
-///     the inputs. After an error they hold anything.
+///     Written and returned in place of new arrays. They have the results' shape and dtype and share no
+///     memory with the inputs or each other. After an error their contents are unspecified.
 ///
 /// Returns
 /// -------
@@ -226,9 +229,10 @@ pub fn compute_gae_batched<'py>(
 /// Raises
 /// ------
 /// ValueError
-///     A shape, a range, an array not contiguous in C order, a number that is not finite.
+///     A wrong shape, a number out of range, an array not contiguous in C order, a number that is not
+///     finite.
 /// TypeError
-///     No array, or another dtype.
+///     An argument that is no array, or has another dtype.
 #[pyfunction]
 #[pyo3(signature = (log_rhos, rewards, values, dones, last_value, gamma, rho_bar=1.0, c_bar=1.0, *, out=None))]
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs")]
@@ -241,8 +245,8 @@ pub fn compute_vtrace<'py>(
     gamma: f64,
     rho_bar: f64,
     c_bar: f64,
-    out: Option<Pair<'py>>,
-) -> PyResult<Pair<'py>> {
+    out: Option<TwoArrays<'py>>,
+) -> PyResult<TwoArrays<'py>> {
     fn run<'py, T: Real + Number>(
         py: Python<'py>,
         mut log_rhos: Argument<'_>,
@@ -252,7 +256,7 @@ pub fn compute_vtrace<'py>(
         rho_bar: f64,
         c_bar: f64,
         out: Out<'_, 'py>,
-    ) -> PyResult<Pair<'py>> {
+    ) -> PyResult<TwoArrays<'py>> {
         let mut crossing = VTRACE.enter(0);
         let mut out = results::<T, Ix1, 1>(py, out, &mut log_rhos)?;
         let rewards = Argument::new("rewards", rewards);
@@ -288,7 +292,7 @@ pub fn compute_vtrace<'py>(
     }
 }
 
-/// `value` as an array of the dtype and shape of `first`.
+/// `value` as an array of the dtype and shape of `first`; an error if it is none.
 fn like<'x, T: Number, D: Dimension + 'x>(
     look: &'x Writing<'_>,
     value: Argument<'x>,
@@ -297,7 +301,7 @@ fn like<'x, T: Number, D: Dimension + 'x>(
     look.read(value, Some(first.shape()))
 }
 
-/// What the two results are written into: `out`, or new arrays of the shape of `first`.
+/// The arrays that the two results are written to: `out`, or new ones of the shape of `first`.
 fn results<T: Real + Number, D: Dimension, const N: usize>(
     py: Python<'_>,
     out: Out<'_, '_>,
@@ -311,7 +315,7 @@ fn results<T: Real + Number, D: Dimension, const N: usize>(
     Ok([new()?, new()?])
 }
 
-/// Both, of the dtype and shape of `like`.
+/// Both arrays as slices to be written to; an error if one has not the dtype and shape of `like`.
 fn write<'x, T: Number, D: Dimension>(
     look: &'x Writing<'_>,
     [first, second]: &'x mut [Output; 2],

@@ -99,7 +99,7 @@ def actor_network(policy: nn.Module) -> tuple[Network, Seeing | None]:
 
 
 def critic_networks(critic: nn.Module) -> tuple[Network, Network, Seeing | None]:
-    """The twins, and what turns rows of observations into their input beside the actions."""
+    """The critics, and what turns rows of observations into their input beside the actions."""
     _require_as_made("the critic", critic)
     seeing = critic if type(critic) is FeaturesCritic else None
     if seeing is not None:

@@ -1,6 +1,6 @@
 //! P4: a batch made anew by every sample, or one that is kept and refilled.
 
-use rlox_core::buffer::batch::Kept;
+use rlox_core::buffer::batch::Reused;
 use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
 use rlox_core::buffer::{BufferWiring, Replay};
@@ -15,7 +15,7 @@ pub(super) struct BatchMemory;
 
 wiring! {
     /// What ships, but for P4's seam.
-    pub AfterP4 = shipped but { type Batches<O> = Kept<O>; }
+    pub AfterP4 = shipped but { type Batches<O> = Reused<O>; }
 }
 
 /// Pushes and samples in turn, on either kind of buffer.

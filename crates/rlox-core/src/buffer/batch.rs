@@ -103,8 +103,7 @@ impl<O: Copy> Columns<'_, O> {
     }
 }
 
-/// Where the memory of sampled batches comes from and goes to. The one thing that varies between
-/// variants of sampling.
+/// Where the memory of sampled batches comes from and goes to: P4's seam.
 pub trait Batches<O: ObsElement>: Debug + Default + Send + Sync {
     /// An empty batch to fill.
     fn take(&mut self, batch_size: usize, obs_dim: usize, act_dim: usize) -> SampledBatch<O>;
@@ -130,11 +129,11 @@ impl<O: ObsElement> Batches<O> for Fresh<O> {
     fn give_back(&mut self, _batch: SampledBatch<O>) {}
 }
 
-/// Keeps the batch that was given back last and refills it; its columns are copied out.
+/// Keeps the batch that was given back last, and fills it again; its columns are copied out.
 #[derive(Debug, Default)]
-pub struct Kept<O>(SampledBatch<O>);
+pub struct Reused<O>(SampledBatch<O>);
 
-impl<O: ObsElement> Batches<O> for Kept<O> {
+impl<O: ObsElement> Batches<O> for Reused<O> {
     fn take(&mut self, batch_size: usize, obs_dim: usize, act_dim: usize) -> SampledBatch<O> {
         let mut batch = std::mem::take(&mut self.0);
         batch.clear();

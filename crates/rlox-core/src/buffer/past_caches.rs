@@ -1,4 +1,5 @@
-//! Copies that know better than the caches: targets are not read first, sources are asked for early.
+//! Copies of large samples past the caches: non-temporal stores, which do not read the target's cache
+//! lines first, and prefetches of the rows to come.
 #![allow(
     unsafe_code,
     reason = "stores past the caches, and hints to them, are instructions of their own"
@@ -13,28 +14,29 @@ use std::slice;
 /// Every byte of a value is initialised: the type has no padding.
 pub unsafe trait Plain: Copy {}
 
-// SAFETY: four bytes of a number.
+// SAFETY: all four bytes are the number's.
 unsafe impl Plain for f32 {}
-// SAFETY: one byte of a number.
+// SAFETY: the byte is the number.
 unsafe impl Plain for u8 {}
-// SAFETY: one byte, 0 or 1.
+// SAFETY: the byte is 0 or 1.
 unsafe impl Plain for bool {}
 
-/// Bytes from which on a sample leaves no cache for what comes after it.
+/// Bytes from which on a sample would push everything else out of the caches.
 pub(super) const LARGE: usize = 8 << 20;
 
-/// Copies `from` to `to`, of the same length, past the caches where the processor can.
+/// Copies `from` to `to`, of the same length, past the caches if the processor can.
 pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     {
         assert_eq!(from.len(), to.len());
-        // SAFETY: what is written to the lines is elements, byte by byte, none of it padding.
+        // SAFETY: elements of a `Plain` type are initialised bytes, so they can be seen as lines of
+        // bytes. Below, bytes of elements are written to the lines, so these are elements again.
         let (head, lines, tail) = unsafe { to.align_to_mut::<x86::Line>() };
         let end = from.len() - tail.len();
         head.copy_from_slice(&from[..head.len()]);
         tail.copy_from_slice(&from[end..]);
         let middle = from[head.len()..end].as_ptr().cast::<[u8; 64]>();
-        // SAFETY: `lines` and the middle of `from` have as many bytes, and each of them is a `u8`.
+        // SAFETY: the middle of `from` has as many bytes as `lines`, and all are initialised.
         x86::stream(unsafe { slice::from_raw_parts(middle, lines.len()) }, lines);
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -49,7 +51,7 @@ mod x86 {
 
     use crate::simd::{Instructions, kernel};
 
-    /// What caches and memory are written in, whole where nothing else comes between.
+    /// A cache line. Non-temporal stores that fill a whole line go to memory at once.
     #[repr(align(64))]
     pub(super) struct Line([u8; 64]);
 
@@ -59,47 +61,49 @@ mod x86 {
     unsafe fn each<I: Instructions>(from: &[[u8; 64]], to: &mut [Line]) {
         for (from, Line(to)) in from.iter().zip(to) {
             if cfg!(miri) {
-                *to = *from; // it knows no stores past the caches
+                *to = *from; // Miri has no non-temporal stores
             } else if I::WIDE {
-                // SAFETY: these are instructions of `I`, which are the caller's, and `to` is a line.
+                // SAFETY: the caller has seen that the processor has the instructions of `I`, here
+                // AVX-512. `from` has 64 bytes, and `to` has 64 that are aligned to a line.
                 unsafe {
                     let line = _mm512_loadu_si512(from.as_ptr().cast());
                     _mm512_stream_si512(to.as_mut_ptr().cast(), line);
                 }
             } else {
                 let (from, to) = (from.as_chunks::<16>().0, to.as_chunks_mut::<16>().0);
-                // SAFETY: SSE2 is always there, and a quarter of a line is in its place.
+                // SAFETY: every x86-64 has SSE2, and 16 bytes are read.
                 let parts: [_; 4] =
                     std::array::from_fn(|i| unsafe { _mm_loadu_si128(from[i].as_ptr().cast()) });
                 for (to, part) in to.iter_mut().zip(parts) {
-                    // SAFETY: the same.
+                    // SAFETY: as above; a quarter of a line is aligned to its 16 bytes.
                     unsafe { _mm_stream_si128(to.as_mut_ptr().cast(), part) };
                 }
             }
         }
         if !cfg!(miri) {
-            // SAFETY: SSE2 is always there. Other threads see the stores in their order again.
+            // SAFETY: every x86-64 has SSE. After the fence, the stores are ordered like any others,
+            // for this thread and for all.
             unsafe { _mm_sfence() };
         }
     }
 
     kernel! {
-        /// Stores lines.
+        /// Copies lines by non-temporal stores.
         pub(super) fn stream(from: &[[u8; 64]], to: &mut [Line]) = each;
     }
 }
 
-/// Bytes of a row that are asked for early. The processor finds out by itself how it goes on.
+/// The most bytes of a row that are prefetched. The processor prefetches the rest by itself.
 const EARLY: usize = 512;
 
-/// Asks for the beginning of a row that is to be read soon.
+/// Prefetches the beginning of a row that will be read soon.
 #[inline]
 pub(super) fn ask_for<T: Plain>(row: &[T]) {
     #[cfg(target_arch = "x86_64")]
     for line in row.chunks(64 / size_of::<T>()).take(EARLY / 64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-        // SAFETY: SSE is always there, and a hint reads nothing.
+        // SAFETY: every x86-64 has SSE, and a prefetch is a hint, which reads nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -18,7 +18,7 @@ pub trait ObsElement:
 
 impl ObsElement for f32 {
     fn same(a: &[Self], b: &[Self]) -> bool {
-        // Many at a time: a loop that may end at every element is no work for vectors.
+        // 64 elements at a time: a loop that may end at each element does not vectorise.
         a.chunks(64).zip(b.chunks(64)).all(|(a, b)| {
             let bits = a.iter().zip(b).map(|(a, b)| a.to_bits() ^ b.to_bits());
             bits.fold(0, |all, bits| all | bits) == 0
@@ -214,7 +214,8 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         batch.truncated.push(row.truncated);
     }
 
-    /// Copies rows, column by column: a loop for each has the reads of many rows under way at once.
+    /// Copies rows, column by column: in the loop over a column, the processor has the reads of many
+    /// rows under way at once.
     pub(super) fn gather(&self, rows: &[usize], out: &mut Columns<'_, O>) {
         self.observations.gather(rows, out.obs, out.next_obs);
         let rows = rows.iter().copied();
@@ -311,12 +312,13 @@ pub(super) fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: us
     column[..from_start.len()].copy_from_slice(from_start);
 }
 
-/// Rows ahead of the one that is copied, of which the beginning is asked for...
+/// How many rows before it is copied a row is prefetched.
 const AHEAD: usize = 8;
-/// ... where rows have as many bytes. Of shorter ones the processor reads several at once by itself.
+/// The fewest bytes of a row for which a prefetch pays. Of shorter rows the processor reads several at
+/// once by itself.
 const LONG: usize = 256;
 
-/// The same rows, each of which has been asked for some rows before where that is worth it.
+/// The same rows, each prefetched [`AHEAD`] rows before its turn if it is long enough.
 pub(super) fn asked_for<'a, T: Plain + 'a>(
     rows: impl Iterator<Item = &'a [T]> + Clone,
 ) -> impl Iterator<Item = &'a [T]> {
@@ -330,7 +332,7 @@ pub(super) fn asked_for<'a, T: Plain + 'a>(
     })
 }
 
-/// Copies a row of what is `large` in all or not.
+/// Copies a row, past the caches if the whole sample is `large`.
 #[inline]
 pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T], large: bool) {
     if large {

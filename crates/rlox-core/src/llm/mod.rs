@@ -1,4 +1,5 @@
-//! Per-token and per-group operations of fine-tuning language models.
+//! Operations of fine-tuning language models by reinforcement learning: the KL divergence per token and
+//! GRPO's advantages per group.
 
 pub mod group_advantages;
 pub mod ops;
@@ -6,12 +7,12 @@ pub mod token_kl;
 
 use std::fmt::Debug;
 
-/// What may vary in these operations. A constant is true where the form after stands at its seam.
+/// The seams of these operations. A constant is true where the optimised form stands at its seam.
 pub trait LlmWiring: Debug + Send + Sync + 'static {
-    /// P8: when they use every core.
+    /// P8: when an operation uses every core.
     type Schedule: ops::Schedule;
-    /// P16: how the tokens of a batch become the KL of its sequences.
+    /// P16: how the KL of each sequence is summed over its tokens.
     const P16: bool;
-    /// P17: how the rewards of a batch are normalised by groups.
+    /// P17: how the rewards of each group are normalised.
     const P17: bool;
 }

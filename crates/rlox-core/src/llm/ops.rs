@@ -1,12 +1,14 @@
-//! Token-level KL (Schulman's k3 estimator) and GRPO's group advantages (Shao et al. 2024).
+//! The token-level KL divergence by the k3 estimator (Schulman 2020, "Approximating KL divergence") and
+//! GRPO's group advantages (Shao et al. 2024, section 4.1.2).
 //!
 //! ```text
 //! k3  = exp(d) - d - 1,   d = log p_ref - log p_policy        summed over a sequence's tokens
 //! A_i = (r_i - mean(group)) / (std(group) + epsilon)          population standard deviation
 //! ```
 //!
-//! Sums run in f64, but for those of eight tokens' k3, which may be in the inputs' type. `exp(d) - d - 1`
-//! cancels where the policies are close: it is computed in f64, or as one function that does not.
+//! `exp(d) - d - 1` cancels where the policies are close. So it is computed in float64 (P16's
+//! baseline), or as one function that does not cancel (P16's optimised form). The latter sums eight
+//! tokens in the inputs' type; all other sums are float64.
 
 use std::marker::PhantomData;
 
@@ -15,15 +17,16 @@ use crate::Real;
 use crate::error::{RloxError, check_len};
 use crate::memory::zeros;
 
-/// P8's seam: when the work is spread over every core.
+/// P8's seam: when an operation uses every core.
 pub trait Schedule {
-    /// Whether a token KL over `rows` sequences of `elements` tokens in all runs in parallel.
+    /// Whether the KL of `rows` sequences with `elements` tokens in all is computed in parallel.
     fn token_kl(rows: usize, elements: usize) -> bool;
-    /// Whether advantages of `groups` groups with `elements` rewards in all are made in parallel.
+    /// Whether the advantages of `groups` groups with `elements` rewards in all are computed in
+    /// parallel.
     fn group_advantages(groups: usize, elements: usize) -> bool;
 }
 
-/// Parallel from 16 sequences on, however short they are; groups always in turn.
+/// The baseline: sequences in parallel from 16 on, however short they are, and groups never.
 #[derive(Debug)]
 pub struct ByRows;
 
@@ -37,11 +40,11 @@ impl Schedule for ByRows {
     }
 }
 
-/// Parallel from 4,096 elements on, where there is more than one row or group to share.
+/// The optimised form: in parallel from 4,096 elements on, if there is more than one sequence or group.
 #[derive(Debug)]
 pub struct ByElements;
 
-/// Elements that pay for handing work to other threads.
+/// Elements from which on handing work to other threads costs less than it saves.
 const PARALLEL_ELEMENTS: usize = 4_096;
 
 impl Schedule for ByElements {
@@ -54,18 +57,21 @@ impl Schedule for ByElements {
     }
 }
 
-/// The operations, with the twins that `W` names.
+/// The operations, in the forms that the wiring `W` names.
 #[derive(Debug)]
 pub struct Ops<W>(PhantomData<W>);
 
 impl<W: LlmWiring> Ops<W> {
-    /// Sum over each sequence's tokens of the k3 estimate of KL(policy || ref); `[rows, n_tokens]`
-    /// in row-major order in, `[rows]` out. Tokens where `mask` is 0 count nothing, whatever
-    /// their log-probabilities are.
+    /// The k3 estimate of KL(policy || ref) of each of `rows` sequences, in nats: the sum over its
+    /// tokens.
+    ///
+    /// The log-probabilities and `mask` are `[rows, n_tokens]` in row-major order, the result is
+    /// `[rows]`. Tokens where `mask` is 0 do not count, whatever their log-probabilities are.
     ///
     /// # Errors
-    /// If the lengths differ, or a sum is NaN: a NaN log-probability, or minus infinity for a token
-    /// that the policy did sample.
+    /// If the lengths differ, a sum is NaN, or there is no memory. A sum is NaN if a log-probability is
+    /// NaN, or minus infinity in `log_probs_policy`, which cannot be for a token that the policy
+    /// sampled.
     pub fn compute_token_kl<T: Real>(
         log_probs_policy: &[T],
         log_probs_ref: &[T],
@@ -77,7 +83,8 @@ impl<W: LlmWiring> Ops<W> {
         Ok(sums)
     }
 
-    /// The same into a slice of one element a sequence, which holds anything after an error.
+    /// [`Self::compute_token_kl`] with the result written to `sums`, `[rows]`. After an error its
+    /// contents are unspecified.
     ///
     /// # Errors
     /// As [`Self::compute_token_kl`].
@@ -119,11 +126,12 @@ impl<W: LlmWiring> Ops<W> {
         }
     }
 
-    /// Each reward's advantage over its group; groups are consecutive runs of `group_size`.
+    /// Each reward's advantage over its group, `[n]` for `n` rewards. A group is `group_size`
+    /// consecutive rewards.
     ///
     /// # Errors
-    /// If `group_size` does not divide the number of rewards, `epsilon` is not positive, or a reward
-    /// is not finite.
+    /// If `group_size` does not divide the number of rewards, `epsilon` is not positive and normal, a
+    /// reward is not finite or a group's variance overflows, or there is no memory.
     pub fn compute_group_advantages<T: Real>(
         rewards: &[T],
         group_size: usize,
@@ -134,10 +142,11 @@ impl<W: LlmWiring> Ops<W> {
         Ok(advantages)
     }
 
-    /// The same into a slice as long as `rewards`, which holds anything after an error.
+    /// [`Self::compute_group_advantages`] with the result written to `advantages`, `[n]`. After an
+    /// error its contents are unspecified.
     ///
     /// # Errors
-    /// As [`Self::compute_group_advantages`], and if the slice has another length.
+    /// As [`Self::compute_group_advantages`], and if `advantages` has another length.
     pub fn compute_group_advantages_into<T: Real>(
         rewards: &[T],
         group_size: usize,
@@ -154,7 +163,7 @@ impl<W: LlmWiring> Ops<W> {
                 ),
             ));
         }
-        // The reciprocal of a denormal number is infinite.
+        // A denormal epsilon is refused: its reciprocal can be infinite.
         if !(f64::MIN_POSITIVE..f64::INFINITY).contains(&epsilon) {
             return Err(RloxError::argument(
                 "epsilon",

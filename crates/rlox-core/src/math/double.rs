@@ -1,20 +1,20 @@
-//! The exponential in f64.
+//! exp in float64, by the same method as in float32: see the module above.
 
 use super::horner;
 use crate::simd::Instructions;
 
-/// e to the power of x, within 2 units in the last place; 0 below -708, where the result is about to
-/// be denormal, and infinite above 709.8.
+/// e^x within 2 ulp. The result is 0 below -708, shortly before it would be denormal, and infinity
+/// above 709.8.
 #[inline(always)]
 pub(crate) fn exp_one<I: Instructions>(x: f64) -> f64 {
     let (n, r) = reduced::<I>(x.clamp(-708.0, 710.0));
     let e_r = 1.0 + I::mul_add(r * r, exp_tail::<I>(r), r);
-    // 2^1024 is not a float, although half of 2^1024 e^r may be one.
+    // 2^(n-1) times 2: 2^1024 is not a float64, although 2^1024 e^r may be one.
     let y = e_r * power(n.wrapping_sub(1)) * 2.0;
     if x < -708.0 { 0.0 } else { y }
 }
 
-/// `exp(x) - 1 - x` within 4e-15 of itself, for |x| ≤ 700, as in f32.
+/// `exp(x) - 1 - x` with a relative error of at most 4e-15, for |x| ≤ 700.
 #[inline(always)]
 pub(crate) fn exp_rest_one<I: Instructions>(x: f64) -> f64 {
     let (n, r) = reduced::<I>(x);
@@ -23,12 +23,13 @@ pub(crate) fn exp_rest_one<I: Instructions>(x: f64) -> f64 {
     I::mul_add(scale, r * r * exp_tail::<I>(r), linear)
 }
 
-/// n and r of x = n ln 2 + r, with |r| ≤ ln 2 / 2.
+/// The range reduction: n and r of x = n ln 2 + r, with n a whole number and |r| ≤ ln 2 / 2. n is in
+/// two's complement.
 #[inline(always)]
 fn reduced<I: Instructions>(x: f64) -> (u64, f64) {
-    /// Added to a small float, it leaves the nearest whole number in the last bits.
+    /// A float64 of this size has no bits after the point: see the one of float32.
     const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
-    // ln 2 as a number with 21 trailing zero bits, and the rest.
+    // ln 2 in two parts. The first has 21 trailing zero bits, so its product with n is exact.
     const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     let shifted = x * std::f64::consts::LOG2_E + ROUND;
@@ -38,7 +39,7 @@ fn reduced<I: Instructions>(x: f64) -> (u64, f64) {
     (shifted.to_bits().wrapping_sub(ROUND.to_bits()), r)
 }
 
-/// (e^r - 1 - r) / r² by its series, whose next term is below 4e-18 of e^r.
+/// (e^r - 1 - r) / r² by its Taylor series. What is left out is below 4e-18 of e^r.
 #[inline(always)]
 fn exp_tail<I: Instructions>(r: f64) -> f64 {
     horner::<I, _, 12>(
@@ -60,7 +61,7 @@ fn exp_tail<I: Instructions>(r: f64) -> f64 {
     )
 }
 
-/// 2^n for n in [-1022, 1023].
+/// 2^n for n in [-1022, 1023], by setting the exponent's bits.
 #[inline(always)]
 fn power(n: u64) -> f64 {
     f64::from_bits(n.wrapping_add(1023) << 52)

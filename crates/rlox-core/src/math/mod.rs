@@ -1,7 +1,10 @@
-//! tanh, exp and ln, a vector at a time; each follows the bounds that its tests hold.
+//! tanh, exp and ln in float32, and in [`double`] exp in float64, in a form that the compiler can
+//! vectorise: polynomials without branches or calls, where libm's functions would be called for each
+//! element.
 //!
-//! Here in f32, in [`double`] the exponential in f64. The coefficients are minimax fits of the
-//! relative error (Lawson's iteration), rounded to f32.
+//! The coefficients are minimax fits of the relative error, found by Lawson's iteration and rounded to
+//! float32. The tests check the error bounds that are stated here. A unit in the last place is written
+//! ulp.
 
 pub(crate) mod double;
 #[cfg(test)]
@@ -12,14 +15,15 @@ use num_traits::Float;
 use crate::simd::{Instructions, kernel};
 
 kernel! {
-    /// e to the power of each element, in place: within 2 units in the last place; 0 below -87.3,
-    /// where the result would be denormal, and infinite above 88.7.
+    /// e^x of each element, in place, within 2 ulp. The result is 0 below -87.3, where it would be
+    /// denormal, and infinity above 88.7.
     pub(crate) fn exp(values: &mut [f32]) = exp_body;
 }
 
 kernel! {
-    /// Natural logarithm of each element, in place: within 2 units in the last place of the result
-    /// or of one, for positive, normal, finite elements; other elements are not meant.
+    /// The natural logarithm of each element, in place, within 2 ulp of the result or of 1, whichever
+    /// is larger. The elements must be positive, normal and finite; the result of others is
+    /// unspecified.
     pub(crate) fn ln(values: &mut [f32]) = ln_body;
 }
 
@@ -37,8 +41,8 @@ fn ln_body<I: Instructions>(values: &mut [f32]) {
     }
 }
 
-/// tanh within 6 units in the last place, and never beyond ±1: x P(x²) / Q(x²), and from 9.02 on the
-/// value there, which rounds to 1.
+/// tanh within 6 ulp, and never beyond ±1: the rational function x P(x²) / Q(x²). Beyond ±9.02, x is
+/// clamped, since tanh rounds to ±1 there.
 #[inline(always)]
 pub(crate) fn tanh_one<I: Instructions>(x: f32) -> f32 {
     let x = x.clamp(-9.02, 9.02);
@@ -66,10 +70,10 @@ pub(crate) fn tanh_one<I: Instructions>(x: f32) -> f32 {
     (x * p * reciprocal::<I>(q)).clamp(-1.0, 1.0)
 }
 
-/// 1 / x for x in [1, 1e6], within 2 units in the last place.
+/// 1 / x for x in [1, 1e6], within 2 ulp.
 ///
-/// Where FMA is one instruction, three steps of Newton's iteration cost less than half of a
-/// division. The first guess comes from the exponent bits, and is within 12 %.
+/// Where FMA is one instruction, three steps of Newton's iteration cost less than half of a division.
+/// The first guess subtracts the bits of x, exponent and all, from a constant, and is within 12 %.
 #[inline(always)]
 fn reciprocal<I: Instructions>(x: f32) -> f32 {
     if !I::FMA {
@@ -83,19 +87,22 @@ fn reciprocal<I: Instructions>(x: f32) -> f32 {
     y
 }
 
-/// 2^n e^r with n whole and |r| ≤ ln 2 / 2.
+/// e^x = 2^n e^r for x = n ln 2 + r, with n a whole number and |r| ≤ ln 2 / 2. See [`exp`] for its
+/// bounds.
 #[inline(always)]
 pub(crate) fn exp_one<I: Instructions>(x: f32) -> f32 {
     let (n, r) = reduced::<I>(x.clamp(-88.0, 89.0));
     let e_r = 1.0 + I::mul_add(r * r, exp_tail::<I>(r), r);
-    // Two factors, since 2^128 is not a float, although 2^128 e^r may be one.
+    // 2^n in two factors: 2^128 is not a float32, although 2^128 e^r may be one.
     let half = n >> 1;
     let y = e_r * power(half) * power(n.wrapping_sub(half));
     if x < -87.3 { 0.0 } else { y }
 }
 
-/// `exp(x) - 1 - x` within 1e-6 of itself, for |x| ≤ 87: without cancellation where x is small, for
-/// then n is 0, and all but the last product vanishes.
+/// `exp(x) - 1 - x` with a relative error of at most 1e-6, for |x| ≤ 87.
+///
+/// It does not cancel where x is small: then n is 0 and `scale` 1, so the other terms vanish, and the
+/// result is r² times a polynomial.
 #[inline(always)]
 pub(crate) fn exp_rest_one<I: Instructions>(x: f32) -> f32 {
     let (n, r) = reduced::<I>(x);
@@ -104,12 +111,13 @@ pub(crate) fn exp_rest_one<I: Instructions>(x: f32) -> f32 {
     I::mul_add(scale, r * r * exp_tail::<I>(r), linear)
 }
 
-/// n and r of x = n ln 2 + r.
+/// The range reduction: n and r of x = n ln 2 + r, with n a whole number and |r| ≤ ln 2 / 2.
 #[inline(always)]
 fn reduced<I: Instructions>(x: f32) -> (i32, f32) {
-    /// Added to a small float, it leaves the nearest whole number in the last bits.
+    /// A float32 of this size has no bits after the point. So adding it to a small number rounds that
+    /// to a whole number, which stands in the last bits of the sum.
     const ROUND: f32 = 12_582_912.0; // 1.5 * 2^23
-    // ln 2 as a number with 9 trailing zero bits, and the rest.
+    // ln 2 in two parts. The first has nine significant bits, so its product with n is exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
@@ -135,13 +143,14 @@ fn exp_tail<I: Instructions>(r: f32) -> f32 {
     )
 }
 
-/// 2^n for n in [-126, 127].
+/// 2^n for n in [-126, 127], by setting the exponent's bits.
 #[inline(always)]
 fn power(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) << 23) as u32)
 }
 
-/// k ln 2 + ln m with k whole and m in [sqrt 1/2, sqrt 2).
+/// ln x = k ln 2 + ln m for x = 2^k m, with k a whole number and m in [sqrt 1/2, sqrt 2). See [`ln`]
+/// for its bounds.
 #[inline(always)]
 pub(crate) fn ln_one<I: Instructions>(x: f32) -> f32 {
     const SQRT_HALF: u32 = 0x3f35_04f3;
@@ -166,7 +175,7 @@ pub(crate) fn ln_one<I: Instructions>(x: f32) -> f32 {
     I::mul_add(k, 0.693_359_4, I::mul_add(k, -2.121_944_4e-4, tail) + f)
 }
 
-/// The polynomial with these coefficients, the highest power first.
+/// The polynomial in x with these coefficients, the highest power's first, by Horner's rule.
 #[inline(always)]
 fn horner<I: Instructions, T: Float, const N: usize>(x: T, coefficients: [T; N]) -> T {
     let mut sum = coefficients[0];

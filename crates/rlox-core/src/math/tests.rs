@@ -1,4 +1,5 @@
-//! The bounds of these functions, at every instruction set that this processor has, against libm.
+//! The error bounds of these functions against libm, with every instruction set that this processor
+//! has.
 
 #![allow(clippy::unwrap_used)]
 
@@ -39,7 +40,7 @@ fn exp_rests_body<I: Instructions, T: Real>(values: &mut [T]) {
     }
 }
 
-/// Floats between `from` and `to` in strides of their bits that leave half a million.
+/// Half a million floats between `from` and `to`, evenly spaced in their bits.
 fn singles(from: f32, to: f32) -> Vec<f32> {
     let stride = ((to.to_bits() - from.to_bits()) / 500_000).max(1) as usize;
     let bits = (from.to_bits()..=to.to_bits()).step_by(stride);
@@ -52,7 +53,8 @@ fn doubles(from: f64, to: f64) -> Vec<f64> {
     bits.map(f64::from_bits).collect()
 }
 
-/// The largest error of `f`, in units in the last place of the result, or of `floor` if that is larger.
+/// The largest error of `f`, in units in the last place of the result, or of `floor` where the result
+/// is smaller.
 fn worst(f: fn(&mut [f32]), exact: fn(f64) -> f64, from: f32, to: f32, floor: f64) -> f64 {
     let x = singles(from, to);
     let mut y = x.clone();

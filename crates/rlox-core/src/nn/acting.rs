@@ -1,54 +1,63 @@
-//! What a policy does for a batch of observations, with random numbers that the caller has drawn.
+//! Draws a policy's actions for a batch of observations, for environments that run in Python.
+//!
+//! The caller draws the random numbers, so that they come from the same generator as the rest of the
+//! trainer's.
 
 use super::{Hidden, PackedMlp};
 use crate::error::{RloxError, check_len};
 use crate::math;
 use crate::memory::reserve;
 
-/// An actor with the weights that it had when it was made, and what its outputs stand for.
+/// A copy of an actor's weights, and the distribution that its outputs parametrise.
 #[derive(Debug)]
 pub struct ActionSampler {
     actor: PackedMlp,
     head: Head,
     hidden: Hidden,
+    /// Outputs of the actor, `[n, outputs]`; kept between calls for its memory.
     outputs: Vec<f32>,
-    waiting: Vec<f32>,
+    /// Logarithms of the noise of choices, `[n, outputs]`; likewise.
+    log_noise: Vec<f32>,
 }
 
 /// The distribution of actions.
 #[derive(Debug)]
 enum Head {
-    /// Independent choices, by the number of their possibilities; outputs are logits.
+    /// Independent categorical distributions with these numbers of categories. The actor's outputs
+    /// are their logits, side by side.
     Choices(Vec<usize>),
-    /// Independent normals with these deviations; outputs are means.
+    /// Independent normal distributions with these standard deviations. The outputs are their means.
     Gaussian(Vec<f32>),
-    /// Independent bits; outputs are the logits of 1.
+    /// Independent Bernoulli distributions. The outputs are the logits of 1.
     Bits,
 }
 
-/// Where actions are put.
+/// Where [`ActionSampler::draw`] writes the actions.
 #[derive(Debug)]
 pub enum ActionsOut<'a> {
-    /// `[n, choices]`
+    /// Of [`ActionSampler::choosing`]: categories, `[n, choices]`.
     Choices(&'a mut [i64]),
-    /// `[n, act_dim]`; of bits, `[n, bits]`, 0 or 1
+    /// Of [`ActionSampler::gaussian`] `[n, act_dim]`; of [`ActionSampler::bits`] `[n, bits]`, 0 or 1.
     Continuous(&'a mut [f32]),
 }
 
 impl ActionSampler {
-    /// Independent choices; `nvec` holds the number of possibilities of each.
+    /// For independent categorical actions. `nvec` has the number of categories of each, as in
+    /// Gymnasium's `MultiDiscrete`.
     ///
     /// # Errors
-    /// If they are not as many in all as the actor has outputs, one of them is 0, or there is no memory.
+    /// If `nvec` does not sum to the number of the actor's outputs, one of its numbers is 0, or there
+    /// is no memory.
     pub fn choosing(actor: PackedMlp, nvec: &[usize]) -> Result<Self, RloxError> {
         check_choices(nvec, actor.mlp().n_outputs())?;
         Self::of(actor, Head::Choices(nvec.to_vec()))
     }
 
-    /// Independent normals with the deviations exp(`log_std`).
+    /// For independent normal actions with the standard deviations exp(`log_std`), `[act_dim]`.
     ///
     /// # Errors
-    /// If they are not as many as the actor has outputs, are not from -87 to 87, or there is no memory.
+    /// If `log_std` has not a number for each of the actor's outputs, one of them is not from -87 to
+    /// 87, or there is no memory.
     pub fn gaussian(actor: PackedMlp, log_std: &[f32]) -> Result<Self, RloxError> {
         check_len("log_std", log_std.len(), actor.mlp().n_outputs())?;
         check_log_std(log_std)?;
@@ -58,7 +67,7 @@ impl ActionSampler {
         )
     }
 
-    /// Independent bits, one for each of the actor's outputs.
+    /// For actions of independent bits, one for each of the actor's outputs.
     ///
     /// # Errors
     /// If there is no memory.
@@ -72,21 +81,21 @@ impl ActionSampler {
             actor,
             head,
             outputs: Vec::new(),
-            waiting: Vec::new(),
+            log_noise: Vec::new(),
         })
     }
 
-    /// Numbers of an observation.
+    /// Elements of an observation.
     pub fn obs_dim(&self) -> usize {
         self.actor.mlp().n_inputs()
     }
 
-    /// Random numbers that an action takes, one for each of the actor's outputs.
+    /// How many random numbers an action takes: one for each of the actor's outputs.
     pub fn n_noise(&self) -> usize {
         self.actor.mlp().n_outputs()
     }
 
-    /// Choices of an action; None where it consists of floats.
+    /// How many choices an action has; None for actions of floats.
     pub fn n_choices(&self) -> Option<usize> {
         match &self.head {
             Head::Choices(nvec) => Some(nvec.len()),
@@ -94,14 +103,17 @@ impl ActionSampler {
         }
     }
 
-    /// Draws an action for each row of `obs`, `[n, obs_dim]`, with `noise`, `[n, n_noise]`: standard
-    /// normals, or for choices exponential numbers, or for bits uniform ones from 0 to 1. The possibility
-    /// with the least noise / exp(logit) is taken, which draws from the softmax of the logits; a bit is 1
-    /// where its noise is below its probability.
+    /// Draws an action for each row of `obs`, `[n, obs_dim]`, with `noise`, `[n, n_noise]`.
+    ///
+    /// - Normal actions take standard normal noise: mean + std * noise.
+    /// - Choices take exponential noise, and the category with the least noise / exp(logit) is chosen.
+    ///   This draws from the softmax of the logits: of independent exponential variables, each is the
+    ///   least with a probability in proportion to its rate, here exp(logit).
+    /// - Bits take noise uniform in [0, 1), and a bit is 1 where its noise is below its probability.
     ///
     /// # Errors
-    /// If lengths do not go together, `to` is of the other kind, the network gives numbers that are not
-    /// finite, noise for choices is not positive, or there is no memory.
+    /// If the lengths do not agree, `to` is not of the actions' kind, an output of the network is not
+    /// finite, noise of choices is not positive, or there is no memory.
     pub fn draw(
         &mut self,
         obs: &[f32],
@@ -126,12 +138,13 @@ impl ActionSampler {
                     let problem = format!("holds {found}, expected positive numbers");
                     return Err(RloxError::argument("noise", problem));
                 }
-                self.waiting.clear();
-                reserve(&mut self.waiting, noise.len())?;
-                self.waiting.extend_from_slice(noise);
-                math::ln(&mut self.waiting);
-                let scores = self.outputs.iter_mut().zip(&self.waiting);
-                scores.for_each(|(logit, waiting)| *logit -= waiting);
+                // The least noise / exp(logit) is the largest logit - ln(noise).
+                self.log_noise.clear();
+                reserve(&mut self.log_noise, noise.len())?;
+                self.log_noise.extend_from_slice(noise);
+                math::ln(&mut self.log_noise);
+                let scores = self.outputs.iter_mut().zip(&self.log_noise);
+                scores.for_each(|(logit, log_noise)| *logit -= log_noise);
                 let mut rest = &self.outputs[..];
                 for (to, &n) in to.iter_mut().zip(nvec.iter().cycle()) {
                     let (scores, more) = rest.split_at(n);
@@ -165,7 +178,8 @@ impl ActionSampler {
     }
 }
 
-/// Checks that choices of so many possibilities take all of a network's outputs as logits.
+/// Checks that `nvec`, the numbers of categories, are positive and sum to the number of the network's
+/// outputs.
 pub(super) fn check_choices(nvec: &[usize], n_outputs: usize) -> Result<(), RloxError> {
     if nvec.contains(&0) {
         let problem = "holds 0, expected at least 1 possibility of each choice";
@@ -175,7 +189,7 @@ pub(super) fn check_choices(nvec: &[usize], n_outputs: usize) -> Result<(), Rlox
     check_len("logits of nvec", logits, n_outputs)
 }
 
-/// Checks that deviations exp(`log_std`), and their inverses, are positive and finite.
+/// Checks that the standard deviations exp(`log_std`) and their inverses are positive and finite.
 pub(crate) fn check_log_std(log_std: &[f32]) -> Result<(), RloxError> {
     let positive = |x: f32| x > 0.0 && x.is_finite();
     let too_far = |x: &&f32| !(positive(x.exp()) && positive((-*x).exp()));
@@ -188,7 +202,7 @@ pub(crate) fn check_log_std(log_std: &[f32]) -> Result<(), RloxError> {
     }
 }
 
-/// The index of the first largest number.
+/// The index of the largest number, the first one of several.
 fn largest(scores: &[f32]) -> i64 {
     let mut best = 0;
     for (i, &score) in scores.iter().enumerate() {
@@ -231,7 +245,7 @@ mod tests {
             .unwrap();
         for (row, chosen) in chosen.chunks_exact(3).enumerate() {
             for (choice, (first, n)) in [(0, 2), (2, 1), (3, 3)].into_iter().enumerate() {
-                // An exponential number at the rate exp(logit).
+                // An exponential variable with the rate exp(logit).
                 let comes = |i: &usize| noise[row * 6 + i] * (-logits[row * 6 + i]).exp();
                 let soonest = (first..first + n).min_by(|a, b| comes(a).total_cmp(&comes(b)));
                 assert_eq!(chosen[choice], (soonest.unwrap() - first) as i64);

@@ -1,5 +1,5 @@
-//! Adam (Kingma and Ba 2015, algorithm 1), and the clipping of the gradient before it, as torch has
-//! them.
+//! Adam (Kingma and Ba 2015, algorithm 1) and the clipping of the gradient's norm before it, computed
+//! as torch does, so that training here and training in torch agree within rounding.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -8,46 +8,48 @@
 use super::gemm::FLOATS;
 use crate::simd::{Instructions, kernel};
 
-/// Parameters with Adam's moments of them, all of one length.
+/// Parameters and Adam's two moment estimates of them, all of one length.
 #[derive(Debug)]
 pub struct Moments<'a> {
     /// theta.
     pub params: &'a mut [f32],
-    /// m, the mean of the gradient.
+    /// m, the exponential average of the gradient (torch's name for it).
     pub exp_avg: &'a mut [f32],
-    /// v, the mean of its square.
+    /// v, the exponential average of the squared gradient.
     pub exp_avg_sq: &'a mut [f32],
 }
 
-/// Adam's own parameters.
+/// Adam's hyperparameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adam {
-    /// alpha.
+    /// The step size, alpha in the paper.
     pub lr: f64,
-    /// Decay of the mean.
+    /// Decay rate of m.
     pub beta1: f64,
-    /// Decay of the mean square.
+    /// Decay rate of v.
     pub beta2: f64,
-    /// Added to the root of the mean square.
+    /// Added to the square root of v, so that nothing is divided by zero.
     pub eps: f64,
 }
 
-/// Scalars of one step, in the order of the formula.
+/// The scalars of one step, computed once in float64 and rounded.
 #[derive(Clone, Copy)]
 struct Factors {
     scale: f32,
+    /// 1 - beta1
     beta1_rest: f32,
     beta2: f32,
+    /// 1 - beta2
     beta2_rest: f32,
-    /// 1 / sqrt(1 - beta2^t)
+    /// 1 / sqrt(1 - beta2^t), the bias correction of sqrt(v)
     root: f32,
     eps: f32,
-    /// lr / (1 - beta1^t)
+    /// lr / (1 - beta1^t), which has the bias correction of m in it
     step_size: f32,
 }
 
 impl Adam {
-    /// Step number `t`, from 1 on, with the gradient `scale * grad`.
+    /// One step with the gradient `scale * grad`. `t` is the number of the step, from 1 on.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -57,8 +59,8 @@ impl Adam {
         step(factors, to.params, to.exp_avg, to.exp_avg_sq, grad);
     }
 
-    /// The same with `grad` as it is; then `target`, of the same length, follows the parameters:
-    /// `target = (1 - tau) target + tau theta` (Polyak).
+    /// [`Self::step`] with the gradient `grad`, then Polyak averaging of the target network's
+    /// parameters: `target = (1 - tau) target + tau theta`. One pass over memory does both.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -132,7 +134,7 @@ fn step_body<I: Instructions>(
 }
 
 kernel! {
-    /// [`step`], and the target in the same pass.
+    /// [`step`] with Polyak averaging of `target`, in one pass.
     fn step_and_follow(
         factors: Factors,
         params: &mut [f32],
@@ -176,13 +178,14 @@ impl Factors {
 }
 
 kernel! {
-    /// Sum of squares.
+    /// The sum of the squares, `||values||²`.
     pub fn norm_squared(values: &[f32]) -> f64 = norm_squared_body;
 }
 
 #[inline(always)]
 fn norm_squared_body<I: Instructions>(values: &[f32]) -> f64 {
-    /// Squares that are summed in float32, in each lane, before they go on as f64.
+    /// Elements of a run. Each lane sums the 32 squares of a run in float32, and the sums of the runs
+    /// are added in float64: all in float64 would be slower, all in float32 less exact.
     const RUN: usize = 32 * FLOATS;
     let mut total = 0.0;
     for run in values.chunks(RUN) {
@@ -206,10 +209,11 @@ fn norm_squared_body<I: Instructions>(values: &[f32]) -> f64 {
     total
 }
 
-/// What `torch.nn.utils.clip_grad_norm_` multiplies a gradient of this squared norm by.
+/// The factor that clips a gradient of this squared norm to `max_norm`, as
+/// `torch.nn.utils.clip_grad_norm_` has it.
 pub fn clip_scale(norm_squared: f64, max_norm: f64) -> f32 {
     let scale = max_norm / (norm_squared.sqrt() + 1e-6);
-    // NaN stays NaN, as in torch; `min` would let one network take an unclipped step because the
-    // other one's gradient is no number.
+    // NaN stays NaN, as in torch. `scale.min(1.0)` would make 1 of it, and one network would take an
+    // unclipped step where the other one's gradient is NaN.
     if scale > 1.0 { 1.0 } else { scale as f32 }
 }

@@ -1,30 +1,34 @@
-//! Denormal floats count as zero while a network is trained.
+//! Denormal floats are treated as zero while a network is trained, since arithmetic on them is slow.
 #![allow(
     unsafe_code,
-    reason = "the setting is the processor's, and Rust has no name for it"
+    reason = "Rust has no function for this setting of the processor"
 )]
 
 use std::marker::PhantomData;
 
-/// While it lives, this thread's denormal floats count as zero; what was before comes back after.
+/// A guard: until it is dropped, this thread treats denormal floats as zero. Then the setting is again
+/// what it was before.
 ///
-/// Arithmetic on denormals is done in microcode, a hundred times slower, and what gradients and
-/// Adam's moments lose by their flushing is below 1.2e-38. Does nothing off x86-64
-/// and under Miri, which knows no such setting.
+/// Processors compute with denormals in microcode, a hundred times slower. What gradients and Adam's
+/// moments lose by flushing is below 1.2e-38. The guard does nothing on other processors than x86-64,
+/// and under Miri, which has no such setting.
 ///
-/// It is held around arithmetic of networks alone, and never while a thread waits for others of
-/// Rayon's pool, which may give it other work to do meanwhile.
+/// Hold it around the arithmetic of networks alone. Never hold it while the thread waits for Rayon's
+/// pool: Rayon may run other work on a waiting thread, which would then be flushed, too.
 #[derive(Debug)]
 pub struct FlushDenormals {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     before: u32,
-    /// The setting is the thread's.
+    /// Keeps the guard in its thread, since the setting is the thread's: a pointer is not `Send`.
     _of_this_thread: PhantomData<*const ()>,
 }
 
 impl FlushDenormals {
-    /// Flushes from here on.
-    #[expect(clippy::new_without_default, reason = "it acts")]
+    /// Begins to flush.
+    #[expect(
+        clippy::new_without_default,
+        reason = "a default must not change a setting"
+    )]
     pub fn new() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
@@ -51,22 +55,23 @@ impl Drop for FlushDenormals {
     }
 }
 
-/// The control word of SSE arithmetic.
+/// MXCSR, the control register of SSE arithmetic.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod control {
     use std::arch::asm;
 
     pub(crate) fn get() -> u32 {
         let mut word = 0u32;
-        // SAFETY: stores the control word in `word`.
+        // SAFETY: the instruction writes four bytes, to `word`.
         unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut word, options(nostack, preserves_flags)) };
         word
     }
 
     pub(crate) fn set(word: u32) {
-        // SAFETY: Rust takes its own setting for granted and promises nothing under another one. What
-        // the compiler makes of that is to move arithmetic across, and to do some beforehand: both
-        // change results by less than the least normal float, and none decides about memory.
+        // SAFETY: Rust assumes the default setting and promises nothing about floats under another one.
+        // The compiler may therefore move arithmetic across this instruction, or do it at compile time.
+        // Either changes a result by less than the smallest normal float, 1.2e-38, and no access to
+        // memory depends on such a result.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack)) };
     }
 }

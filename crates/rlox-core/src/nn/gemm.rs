@@ -1,9 +1,12 @@
-//! Products of small matrices, float32, row-major, one thread.
+//! The matrix product of small matrices: float32, row-major, on one thread.
 //!
-//! A micro-kernel keeps a tile of the result in registers while it runs over k: one vector load of
-//! `b` for every column of registers, one broadcast of `a` for every row. `b` is read in place where
-//! its rows are no wider than a tile, else packed, a panel of [`K_BLOCK`] rows at a time, so that it
-//! stays in the first-level cache.
+//! The micro-kernel ([`Block::tile`]) keeps a tile of `c` in registers while it runs over k. At each k
+//! it loads V vectors of `b`, broadcasts one element of `a` for each of the R rows, and does R x V
+//! multiply-adds.
+//!
+//! The product is done in panels of `b`: at most [`K_BLOCK`] rows and as many columns as a tile has, so
+//! that a panel stays in the first-level cache. Where the rows of `b` are no wider than the widest
+//! tile, a panel is read in place. Otherwise it is packed: copied, so that its rows lie side by side.
 #![allow(
     unsafe_code,
     reason = "a bounds check per element of `a` would cost as much as the arithmetic"
@@ -15,36 +18,38 @@
 
 use crate::simd::{Sixteen, kernel};
 
-/// Elements in the vectors that the code is written for; narrower registers take several.
+/// Elements of a vector, as the code is written. It is one register of AVX-512, two of AVX2.
 pub(super) const FLOATS: usize = 16;
-/// Rows of `b` that one pass goes over.
+/// Rows of a panel at most: the block size of k.
 const K_BLOCK: usize = 128;
-/// Widest panel, in vectors.
+/// Vectors in a row of the widest panel.
 const MAX_VECTORS: usize = 4;
-/// Elements of the largest tile.
+/// Elements of the largest tile: 6 x 4 or 12 x 2 vectors.
 const MAX_TILE: usize = 24 * FLOATS;
 
-/// A matrix `[rows, columns]` to be read element by element.
+/// A matrix whose element `[i, j]` is `data[i * row + j * column]`. A transposed matrix is the same
+/// data with the two strides exchanged.
 #[derive(Clone, Copy)]
 pub(super) struct Strided<'a> {
-    /// Its elements.
     pub(super) data: &'a [f32],
-    /// From one row to the next.
+    /// The stride from one row to the next, in elements.
     pub(super) row: usize,
-    /// From one column to the next.
+    /// The stride from one column to the next.
     pub(super) column: usize,
 }
 
-/// Where the last element of a matrix of at least one row and one column lies, from one `row` and
-/// from one `column` to the next; None where no memory is as long.
+/// The index of the last element of a matrix of `rows` by `columns`, both at least 1, with the strides
+/// `row` and `column`. None where it overflows.
 fn last_of(rows: usize, row: usize, columns: usize, column: usize) -> Option<usize> {
     let in_row = (columns - 1).checked_mul(column)?;
     (rows - 1).checked_mul(row)?.checked_add(in_row)
 }
 
 kernel! {
-    /// `c = a b`, or `c += a b` if `accumulate`; `a` is `[m, k]`, `b` `[k, n]` with rows `ldb` apart,
-    /// `c` `[m, n]` with rows `n` apart.
+    /// `c = a b`, or `c += a b` if `accumulate`. `a` is `[m, k]`, `b` `[k, n]` with rows `ldb` elements
+    /// apart, `c` `[m, n]`.
+    ///
+    /// Panics if a slice is shorter than that.
     #[expect(clippy::too_many_arguments, reason = "the interface of BLAS")]
     pub(super) fn gemm(
         m: usize,
@@ -122,7 +127,8 @@ unsafe fn gemm_body<I: Sixteen>(
                 _ => 1,
             };
             let width = vectors * FLOATS;
-            // Reading past a row's end is harmless, past the matrix's is not.
+            // In place, the last vector of a row may go past the row's end, into the next row. It must
+            // not go past the end of `b`.
             let in_place = ldb <= MAX_VECTORS * FLOATS && b.len() >= (depth - 1) * ldb + j + width;
             let (panel, ld) = if in_place {
                 (&b[j..], ldb)
@@ -130,7 +136,7 @@ unsafe fn gemm_body<I: Sixteen>(
                 pack(b, ldb, j, left.min(width), width, depth, &mut packed);
                 (packed.as_slice(), width)
             };
-            // SAFETY: the caller's.
+            // SAFETY: the caller has seen that the processor has the instructions of `I`.
             unsafe {
                 match vectors {
                     4 => block.rows::<I, 6, 4>(panel, ld, j, c, &mut edge),
@@ -144,7 +150,8 @@ unsafe fn gemm_body<I: Sixteen>(
     }
 }
 
-/// Columns `j..j + used` of `depth` rows of `b`, side by side and zero up to `width`.
+/// Packs a panel: copies columns `j..j + used` of `depth` rows of `b`, and fills each row up with zeros
+/// to `width`.
 #[inline(always)]
 fn pack(
     b: &[f32],
@@ -163,7 +170,7 @@ fn pack(
     }
 }
 
-/// The part of a product over `depth` of the k.
+/// The part of the product over one block of k: `depth` columns of `a` and rows of `b`.
 struct Block<'a> {
     m: usize,
     n: usize,
@@ -173,7 +180,8 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// One panel of columns from `j` on: tiles of R rows, then of fewer. Has room for a tile in `edge`.
+    /// The columns of `c` from `j` on that a panel makes: tiles of R rows, then smaller tiles for the
+    /// rows that are left. `edge` is as in [`Self::part`].
     ///
     /// # Safety
     /// The processor has the instructions of `I`.
@@ -188,7 +196,7 @@ impl Block<'_> {
     ) {
         let mut i = 0;
         while i < self.m {
-            // SAFETY: the caller's.
+            // SAFETY: the caller has seen that the processor has the instructions of `I`.
             i += unsafe {
                 match self.m - i {
                     left if left >= R => self.part::<I, R, V>(panel, ld, i, j, c, edge),
@@ -200,7 +208,8 @@ impl Block<'_> {
         }
     }
 
-    /// Rows `i..i + R` of the panel's columns, as far as there are so many, if not by way of `edge`; R.
+    /// One tile: rows `i..i + R` of the panel's columns; returns R. Where the panel is wider than what
+    /// is left of `c`, the tile is written to `edge`, which has room for it, and copied from there.
     ///
     /// # Safety
     /// The processor has the instructions of `I`.
@@ -218,11 +227,12 @@ impl Block<'_> {
         let used = (self.n - j).min(width);
         if used == width {
             let c = &mut c[i * self.n + j..];
-            // SAFETY: the caller's.
+            // SAFETY: the caller has seen that the processor has the instructions of `I`; `rows` gives
+            // only tiles with i + R <= m.
             unsafe { self.tile::<I, R, V>(panel, ld, i, c, self.n, self.accumulate) };
             return R;
         }
-        // SAFETY: the caller's.
+        // SAFETY: as above.
         unsafe { self.tile::<I, R, V>(panel, ld, i, edge, width, false) };
         for r in 0..R {
             let start = (i + r) * self.n + j;
@@ -238,7 +248,8 @@ impl Block<'_> {
         R
     }
 
-    /// R rows from `i` on, V vectors wide, into `c`, whose rows are `ldc` apart.
+    /// The micro-kernel: a tile of R rows from `i` on, V vectors wide, written to `c`, whose rows are
+    /// `ldc` apart.
     ///
     /// # Safety
     /// The processor has the instructions of `I`, and `i + R` is at most `m`.
@@ -256,8 +267,9 @@ impl Block<'_> {
         assert!(c.len() >= (R - 1) * ldc + V * FLOATS);
         debug_assert!(i + R <= self.m);
         let Strided { data, row, column } = self.a;
-        // SAFETY: the instructions are the caller's; the panel and `c` are long enough, and `a` was
-        // found to be for m and k, where i + R <= m, p < depth.
+        // SAFETY: the caller has seen that the processor has the instructions of `I`. The first two
+        // assertions say that the panel and `c` are long enough. `gemm_body` has asserted that `a`
+        // holds m rows of k columns, of which this block has `depth`: here i + r < m and p < depth.
         unsafe {
             let mut sums = [[I::splat(0.0); V]; R];
             for p in 0..self.depth {

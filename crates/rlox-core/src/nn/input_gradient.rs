@@ -1,4 +1,5 @@
-//! The gradient by some of a network's inputs alone: what a critic tells an actor.
+//! The gradient of a network's output by some of its inputs. SAC's actor is updated along the gradient
+//! of Q(s, a) by a, so neither the gradient by s nor that by the parameters is needed.
 
 use super::gemm::{Strided, gemm};
 use super::mlp::grown;
@@ -6,7 +7,7 @@ use super::{Activation, Activations, Mlp, layers};
 use crate::RloxError;
 use crate::memory::reserve;
 
-/// Room for [`Mlp::input_gradient`], and its result.
+/// Memory of [`Mlp::input_gradient`], kept between calls. The result lies in it, too.
 #[derive(Debug, Clone, Default)]
 pub struct InputGradient {
     delta: Vec<f32>,
@@ -14,7 +15,7 @@ pub struct InputGradient {
 }
 
 impl InputGradient {
-    /// Makes room for the gradient of so many rows.
+    /// Makes room for the gradient of `rows` rows, so that [`Mlp::input_gradient`] does not allocate.
     ///
     /// # Errors
     /// If there is no memory for it.
@@ -27,11 +28,12 @@ impl InputGradient {
 }
 
 impl Mlp {
-    /// Gradient of `sum of grad_out[i] * output(rows[i])` by the inputs from number `from` on,
-    /// `[rows.len(), in - from]`, for a network of one output.
+    /// The gradient of the output at each of the given rows by the inputs from number `from` on, times
+    /// `grad_out`: `[rows.len(), in - from]`, for a network of one output.
     ///
-    /// `acts` is what [`Self::forward`] left behind with the same `params`. The parameters get no
-    /// gradient and the other rows cost nothing.
+    /// `rows` are the numbers of rows of the batch that [`Self::forward`] was given, and `grad_out` has
+    /// a factor for each. `acts` is what `forward` left behind with the same `params`. Rows that are
+    /// not asked for cost nothing.
     ///
     /// # Panics
     /// If a slice is shorter than the shapes say.

@@ -1,7 +1,8 @@
-//! What a linear layer and its activation do around the matrix product.
+//! The kernels of a linear layer around the matrix product: transposing weights, dot products for
+//! narrow layers, biases, activations, and their derivatives.
 #![allow(
     unsafe_code,
-    reason = "transposing takes shuffles that the compiler does not find"
+    reason = "the compiler does not find the shuffles that transpose 16 x 16 elements"
 )]
 #![allow(
     clippy::needless_range_loop,
@@ -14,7 +15,8 @@ use crate::math::tanh_one;
 use crate::simd::{Instructions, kernel};
 
 kernel! {
-    /// Writes `weight`, `[out, in]`, to `to` as `[in, ld]`; what is beyond `out` stays as it is.
+    /// Writes `weight`, `[out, in]`, transposed to `to`, `[in, ld]`. Elements of `to` beyond the first
+    /// `out` of a row are left as they are.
     pub(super) fn transpose(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) = transpose_body;
 }
 
@@ -23,13 +25,14 @@ kernel! {
 #[inline(always)]
 unsafe fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) {
     let n_out = weight.len() / n_in;
-    // Sixteen rows at a time: they are read side by side, and written a vector at a time.
+    // Sixteen rows of `weight` make one vector in each row of `to`.
     for block in (0..n_out).step_by(FLOATS) {
         let (rows, width) = (&weight[block * n_in..], FLOATS.min(n_out - block));
         let mut i = 0;
         #[cfg(target_arch = "x86_64")]
         while I::WIDE && width == FLOATS && i + FLOATS <= n_in {
-            // SAFETY: the caller's; only AVX-512 is wide on this architecture.
+            // SAFETY: the caller has seen that the processor has the instructions of `I`, and on this
+            // architecture only those of AVX-512 are `WIDE`.
             unsafe { transpose_tile(&rows[i..], n_in, &mut to[i * ld + block..], ld) };
             i += FLOATS;
         }
@@ -43,8 +46,8 @@ unsafe fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize
     }
 }
 
-/// 16 x 16 elements by four perfect shuffles of the rows: in each, rows r and r + 8 are interleaved
-/// to rows 2r and 2r + 1. By single elements it takes eight times as long.
+/// Transposes 16 x 16 elements by four perfect shuffles: each interleaves rows r and r + 8, and the
+/// results are rows 2r and 2r + 1. Copying single elements takes eight times as long.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn transpose_tile(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) {
@@ -58,7 +61,7 @@ fn transpose_tile(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) 
     let high = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
     let mut rows: [__m512; FLOATS] = [_mm512_setzero_ps(); FLOATS];
     for r in 0..FLOATS {
-        // SAFETY: checked above.
+        // SAFETY: the assertion above says that sixteen elements lie there.
         rows[r] = unsafe { _mm512_loadu_ps(from.as_ptr().add(r * from_row)) };
     }
     for _ in 0..FLOATS.ilog2() {
@@ -70,13 +73,13 @@ fn transpose_tile(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) 
         }
     }
     for r in 0..FLOATS {
-        // SAFETY: checked above.
+        // SAFETY: the assertion above says that there is room for sixteen elements.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr().add(r * to_row), rows[r]) };
     }
 }
 
 kernel! {
-    /// `y[r, o] = x[r] · weight[o]`; `x` is `[rows, n_in]`, `weight` `[out, n_in]`.
+    /// `y[r, o] = x[r] · weight[o]`. `x` is `[rows, n_in]`, `weight` `[out, n_in]`, `y` `[rows, out]`.
     pub(super) fn dots(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f32]) = dots_body;
 }
 
@@ -99,7 +102,8 @@ fn dots_body<I: Instructions>(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f
     }
 }
 
-/// `x · w[o]` of `N` rows, each in the same order however many they are.
+/// `x · w[o]` for `N` rows of `w`. The order of the sum does not depend on `N`, so neither do the
+/// results.
 #[inline(always)]
 fn dot<I: Instructions, const N: usize>(x: &[f32], w: &[f32]) -> [f32; N] {
     let n = x.len();
@@ -139,17 +143,17 @@ fn dot<I: Instructions, const N: usize>(x: &[f32], w: &[f32]) -> [f32; N] {
 }
 
 kernel! {
-    /// `y += bias` in each row.
+    /// `y += bias` for each row of `y`, `[rows, out]`; `bias` is `[out]`.
     pub(super) fn add_bias(y: &mut [f32], bias: &[f32]) = add_bias_body;
 }
 
 kernel! {
-    /// `y = tanh(y + bias)` in each row.
+    /// `y = tanh(y + bias)` for each row.
     pub(super) fn add_bias_tanh(y: &mut [f32], bias: &[f32]) = add_bias_tanh_body;
 }
 
 kernel! {
-    /// `y = max(y + bias, 0)` in each row.
+    /// `y = max(y + bias, 0)` for each row.
     pub(super) fn add_bias_relu(y: &mut [f32], bias: &[f32]) = add_bias_relu_body;
 }
 
@@ -176,19 +180,19 @@ fn add_bias_relu_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
     for row in y.chunks_exact_mut(bias.len()) {
         for i in 0..bias.len() {
             let y = row[i] + bias[i];
-            // NaN stays NaN, as in torch; `max` would hide it.
+            // NaN stays NaN, as in torch. `y.max(0.0)` would make 0 of it.
             row[i] = if y < 0.0 { 0.0 } else { y };
         }
     }
 }
 
 kernel! {
-    /// `delta *= 1 - y²`: through a tanh whose outputs were `y`.
+    /// `delta *= 1 - y²`: backpropagation through tanh, whose outputs were `y`.
     pub(super) fn times_tanh_derivative(delta: &mut [f32], y: &[f32]) = times_tanh_derivative_body;
 }
 
 kernel! {
-    /// `delta = 0` where `y`, the outputs of a ReLU, are 0.
+    /// `delta = 0` where `y` is 0: backpropagation through ReLU, whose outputs were `y`.
     pub(super) fn times_relu_derivative(delta: &mut [f32], y: &[f32]) = times_relu_derivative_body;
 }
 
@@ -209,7 +213,8 @@ fn times_relu_derivative_body<I: Instructions>(delta: &mut [f32], y: &[f32]) {
 }
 
 kernel! {
-    /// `sums += ` the sum over the rows of `values`.
+    /// `sums[j] += sum over r of values[r, j]`: the gradient by a bias. `sums` is `[out]`, `values`
+    /// `[rows, out]`.
     pub(super) fn add_columns(values: &[f32], sums: &mut [f32]) = add_columns_body;
 }
 
@@ -217,7 +222,7 @@ kernel! {
 fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
     let n = sums.len();
     let mut j = 0;
-    // Columns a vector at a time, so that their sums stay in a register.
+    // Sixteen columns at a time, so that their sums stay in registers over all rows.
     while j + FLOATS <= n {
         let mut vector = [0.0f32; FLOATS];
         for row in values.chunks_exact(n) {
@@ -238,12 +243,14 @@ fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
     }
 }
 
-/// Whether a weight's gradient is made as `[in, out]`.
+/// Whether the gradient by a weight is computed transposed, as `[in, out]`: where the inputs would fill
+/// only part of a vector and the outputs fill one.
 pub(super) fn is_transposed(n_in: usize, n_out: usize) -> bool {
     n_in < FLOATS && n_out >= FLOATS
 }
 
-/// `grad[o, i] += sum over r of delta[r, o] x[r, i]`; `delta` is `[rows, n_out]`, `x` `[rows, n_in]`.
+/// `grad[o, i] += sum over r of delta[r, o] x[r, i]`: the gradient by a weight. `delta` is
+/// `[rows, n_out]`, `x` `[rows, n_in]`; `room` is memory kept between calls.
 pub(super) fn add_weight_gradient(
     rows: usize,
     delta: &[f32],
@@ -270,7 +277,6 @@ pub(super) fn add_weight_gradient(
         );
         return;
     }
-    // A vector of inputs would be mostly empty, one of outputs is not: the transposed product.
     let transposed = grown(room, n_in * n_out);
     gemm(
         n_in,

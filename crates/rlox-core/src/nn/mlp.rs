@@ -1,53 +1,56 @@
-//! The multilayer perceptron: forward, and backward by the chain rule.
+//! The multilayer perceptron: its forward pass, and its backward pass by the chain rule.
 //!
-//! Parameters lie in one slice in the order of `torch.nn.Sequential.parameters()`: layer after
-//! layer, weight `[out, in]` in row-major order, then bias `[out]`.
+//! Parameters lie in one slice in the order of `torch.nn.Sequential.parameters()`: for each layer its
+//! weight, `[out, in]` in row-major order, then its bias, `[out]`. The forward pass of a batch packs
+//! them first: it transposes the weights and pads their rows to whole vectors, as [`super::gemm`] wants
+//! them.
 
 use super::gemm::{FLOATS, Strided, gemm};
 use super::layers;
 use crate::RloxError;
 use crate::memory::reserve;
 
-/// What stands between two linear layers.
+/// The activation function between two linear layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// Hyperbolic tangent.
     Tanh,
-    /// max(x, 0), with derivative 0 at 0, as torch has it.
+    /// max(x, 0). Its derivative at 0 is 0, as in torch.
     Relu,
 }
 
-/// The shape of a network: linear layers with one activation between them, none after the last.
+/// The shape of a network: linear layers, with the same activation after each but the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mlp {
     widths: Vec<usize>,
     pub(super) activation: Activation,
 }
 
-/// Parameters as the forward pass reads them, made by [`Mlp::pack`].
+/// Packed parameters, made by [`Mlp::pack`].
 #[derive(Debug, Clone, Default)]
 pub struct Packed {
-    /// Layer after layer: the weight, transposed to `[in, ld]` unless the layer is narrow, then the
-    /// bias.
+    /// Layer after layer: the weight, transposed to `[in, ld]` unless the layer is narrow
+    /// ([`is_narrow`]), then the bias. `ld` is [`row_of`] the layer's outputs.
     values: Vec<f32>,
 }
 
-/// What [`Mlp::forward`] leaves for [`Mlp::backward`], and room for both; kept between calls.
+/// What [`Mlp::forward`] leaves for [`Mlp::backward`], and the memory of both, kept between calls.
 #[derive(Debug, Clone, Default)]
 pub struct Activations {
     packed: Packed,
-    /// Output of every layer, after its activation, `[rows, out]`.
+    /// The output of each layer after its activation, `[rows, out]`.
     pub(super) layers: Vec<Vec<f32>>,
-    /// Gradient of the loss by the output of the layer in hand, before its activation.
+    /// The gradient of the loss by the present layer's output before its activation, `[rows, out]`.
     delta: Vec<f32>,
-    /// The same for the layer below.
+    /// The same for the layer below, `[rows, in]`.
     delta_below: Vec<f32>,
-    /// A gradient by a weight, as `[in, out]`.
+    /// The gradient by a weight where it is computed transposed, `[in, out]`.
     transposed: Vec<f32>,
 }
 
 impl Activations {
-    /// Makes room for [`Mlp::forward`] of so many rows, and [`Mlp::backward`], which then take none.
+    /// Makes room for [`Mlp::forward`] and [`Mlp::backward`] of `rows` rows, so that they do not
+    /// allocate.
     ///
     /// # Errors
     /// If there is no memory for it.
@@ -70,7 +73,7 @@ impl Activations {
 }
 
 impl Packed {
-    /// Makes room for [`Mlp::pack`].
+    /// Makes room for [`Mlp::pack`], so that it does not allocate.
     ///
     /// # Errors
     /// If there is no memory for it.
@@ -79,13 +82,14 @@ impl Packed {
     }
 }
 
-/// Parameters, with what padding adds to them, that any computer has memory for.
+/// The most parameters, padding included, that an allocation can hold at all.
 const MAX_PARAMS: usize = isize::MAX as usize / size_of::<f32>();
 
-/// Rows from which on packing costs less than it saves.
+/// The fewest rows of a batch for which packing saves more time than it takes.
 const PACKING_PAYS: usize = 4;
 
-/// Elements in a row of a packed weight: whole vectors, if it is transposed.
+/// Elements in a row of a packed weight: as many as there are outputs, rounded up to whole vectors
+/// where the weight is transposed.
 fn row_of(n_out: usize) -> usize {
     if is_narrow(n_out) {
         n_out
@@ -94,7 +98,7 @@ fn row_of(n_out: usize) -> usize {
     }
 }
 
-/// The first `n` elements, of which nothing is known.
+/// The first `n` elements of `buffer`, which grows to them. What they hold is left from earlier uses.
 pub(super) fn grown(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
     if buffer.len() < n {
         buffer.resize(n, 0.0);
@@ -102,7 +106,8 @@ pub(super) fn grown(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
     &mut buffer[..n]
 }
 
-/// Whether a layer's few outputs are made as dot products, in which a weight's rows lie right.
+/// Whether a layer has so few outputs that dot products are faster than the matrix product. They read
+/// the weight as it is, `[out, in]`.
 fn is_narrow(n_out: usize) -> bool {
     n_out < 4
 }
@@ -135,12 +140,11 @@ impl Mlp {
         })
     }
 
-    /// What stands between the layers.
     pub(super) fn activation(&self) -> Activation {
         self.activation
     }
 
-    /// Length of the parameter vector.
+    /// The length of the parameter vector.
     pub fn n_params(&self) -> usize {
         self.layers().map(|(n_in, n_out)| (n_in + 1) * n_out).sum()
     }
@@ -155,6 +159,7 @@ impl Mlp {
         self.widths[self.widths.len() - 1]
     }
 
+    /// The layers in order, each as the numbers of its inputs and outputs.
     pub(super) fn layers(
         &self,
     ) -> impl DoubleEndedIterator<Item = (usize, usize)> + ExactSizeIterator {
@@ -167,12 +172,12 @@ impl Mlp {
         self.layers().map(size).sum()
     }
 
-    /// Arranges `params` for [`Self::forward_packed`].
+    /// Packs `params` for [`Self::forward_packed`].
     ///
     /// # Panics
     /// If `params` is shorter than [`Self::n_params`].
     pub fn pack(&self, params: &[f32], packed: &mut Packed) {
-        // What fills a row up is not read as a result, and need not be cleared.
+        // The padding of a row only makes outputs that are not read, so it need not be set.
         let mut to = grown(&mut packed.values, self.packed_len());
         let mut rest = params;
         for (n_in, n_out) in self.layers() {
@@ -190,7 +195,7 @@ impl Mlp {
         }
     }
 
-    /// Outputs `[rows, out]` of the inputs `x`, `[rows, in]`.
+    /// The outputs `[rows, out]` of the inputs `x`, `[rows, in]`.
     ///
     /// # Panics
     /// If a slice is shorter than the shapes say.
@@ -202,7 +207,7 @@ impl Mlp {
         acts: &'a mut Activations,
     ) -> &'a [f32] {
         if rows < PACKING_PAYS {
-            // As they are, parameters are packed for narrow layers.
+            // For dot products the parameters can be used as they are.
             self.run(params, true, x, rows, acts);
         } else {
             let mut packed = std::mem::take(&mut acts.packed);
@@ -213,8 +218,7 @@ impl Mlp {
         &acts.layers[self.layers().len() - 1]
     }
 
-    /// [`Self::forward`] with parameters packed once for many calls: where rows are few, packing
-    /// costs more than they do.
+    /// [`Self::forward`] with parameters that were packed once for several calls.
     ///
     /// # Panics
     /// If a slice is shorter than the shapes say, or `packed` comes from another network.
@@ -228,7 +232,8 @@ impl Mlp {
         self.run(&packed.values, false, x, rows, acts)
     }
 
-    /// The forward pass, by dot products throughout if `all_narrow`.
+    /// The forward pass. With `all_narrow` every layer uses dot products, and `packed` are the
+    /// parameters as they are.
     fn run<'a>(
         &self,
         packed: &[f32],
@@ -270,10 +275,10 @@ impl Mlp {
         &acts.layers[n_layers - 1]
     }
 
-    /// Adds the gradient by the parameters to `grad`.
+    /// Adds the gradient of the loss by the parameters to `grad`, `[n_params]`.
     ///
-    /// `grad_out`, `[rows, out]`, is the gradient by the outputs of the latest [`Self::forward`]
-    /// with this `acts`, whose `params`, `x` and `rows` are given again.
+    /// `grad_out`, `[rows, out]`, is the gradient of the loss by the outputs. `acts` is what the latest
+    /// [`Self::forward`] left behind; `params`, `x` and `rows` must be those of that call.
     ///
     /// # Panics
     /// If a slice is shorter than the shapes say.

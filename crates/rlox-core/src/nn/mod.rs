@@ -1,9 +1,13 @@
-//! Small neural networks: what a policy or a critic is, on a flat vector of float32 parameters.
+//! Small neural networks, the actors and critics of the trainers. The parameters of each lie in one
+//! flat vector of float32, so that they can be torch's own memory.
 //!
-//! `gemm` and `layers` are kernels, compiled for each instruction set (`crate::simd`), `mlp` is the
-//! network, `packed` the same laid out for a few rows at a time, `input_gradient` its gradient by
-//! some of its inputs, `adam` the networks' optimiser, `acting` draws a policy's actions, `ppo` is the
-//! update of an actor-critic, `sac` that of an actor and two critics. `denormals` sets how the processor treats the smallest floats meanwhile.
+//! - `mlp` is the multilayer perceptron, forward and backward. `packed` is its forward pass for a few
+//!   rows at a time, `input_gradient` its gradient by some of the inputs.
+//! - `gemm` and `layers` are the kernels, compiled for each instruction set (`crate::simd`).
+//! - `adam` is the optimiser. `ppo` is PPO's update of an actor and a critic, `sac` is SAC's of an
+//!   actor and two critics.
+//! - `acting` draws a policy's actions.
+//! - `denormals` makes the processor treat the smallest floats as zero during an update.
 
 mod acting;
 pub mod adam;

@@ -1,12 +1,15 @@
-//! The forward pass of a few rows at a time: what a policy does at every step.
+//! The forward pass for a few rows at a time, as a policy needs it at each step of its environments.
 //!
-//! With 8 rows a network of 64 x 64 is bound by latency and loads, not by arithmetic. So the weights
-//! are copied once, in-major and in blocks of 16 outputs, and the inner loop holds a tile of rows x
-//! 16 outputs in registers: one load of weights, then a multiply-add a row. A row's sums run in the
-//! order of the inputs whatever tile it is in, so its outputs do not depend on its neighbours.
+//! With 8 rows and two hidden layers of 64, latency and loads take the time, not arithmetic. So the
+//! weights are packed once for many calls: for each block of 16 outputs, the weights of one input lie
+//! side by side. The inner loop keeps a tile of `ROWS` x 16 outputs in registers, and for each input
+//! does one load of weights and one multiply-add for each row.
+//!
+//! A sum runs over the inputs in the same order in every tile, so a row's outputs do not depend on how
+//! many other rows are computed with it.
 #![allow(
     unsafe_code,
-    reason = "a bounds check per multiply-add would cost as much as the arithmetic"
+    reason = "a bounds check for each multiply-add would cost as much as the arithmetic"
 )]
 #![allow(
     clippy::needless_range_loop,
@@ -23,28 +26,32 @@ use crate::math::tanh_one;
 use crate::memory::reserved;
 use crate::simd::{Sixteen, kernel};
 
-/// The numbers of a block, on a cache line of their own.
+/// Sixteen numbers, one for each output of a block. Aligned to a cache line, so that none straddles
+/// two.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Block([f32; FLOATS]);
 
-/// A network with its weights in the order in which the forward pass reads them.
+/// A network with a copy of its weights, in the order in which the forward pass reads them.
 #[derive(Debug, Clone)]
 pub struct PackedMlp {
     mlp: Mlp,
-    /// Layer after layer, block after block: the biases, then for each input its weights.
+    /// For each layer and each of its blocks of outputs: the biases, then the weights of each input.
+    /// Outputs that fill the last block up have weights of zero.
     weights: Vec<Block>,
 }
 
-/// Outputs of hidden layers, of the rows of one tile; kept between calls.
+/// Memory for the outputs of hidden layers for the rows of one tile, kept between calls.
 #[derive(Debug, Clone, Default)]
 pub struct Hidden {
+    /// The present layer's inputs, `[rows, blocks, 16]`.
     below: Vec<[f32; FLOATS]>,
+    /// Its outputs.
     above: Vec<[f32; FLOATS]>,
 }
 
 impl Hidden {
-    /// With room for what any of these networks has in its hidden layers.
+    /// With room for the hidden layers of any of these networks.
     ///
     /// # Errors
     /// If there is no memory for them.
@@ -59,14 +66,14 @@ impl Hidden {
     }
 }
 
-/// Rows of the largest tile.
+/// Rows of the largest tile, which AVX-512 has registers for.
 const MOST_ROWS: usize = 8;
 
 impl PackedMlp {
-    /// `mlp` with the parameters `params`.
+    /// A network of the shape `mlp` with the parameters `params`, `[n_params]`.
     ///
     /// # Errors
-    /// If `params` has another length than the network's.
+    /// If `params` has another length, or there is no memory.
     pub fn new(mlp: Mlp, params: &[f32]) -> Result<Self, RloxError> {
         check_len("params", params.len(), mlp.n_params())?;
         let blocks = |(n_in, n_out): (usize, usize)| n_out.div_ceil(FLOATS) * (1 + n_in);
@@ -96,17 +103,17 @@ impl PackedMlp {
         &self.mlp
     }
 
-    /// Writes the outputs `[rows, out]` of the inputs `x`, `[rows, in]`.
+    /// Writes the outputs, `[rows, out]`, of the inputs `x`, `[rows, in]`, to `out`.
     ///
     /// # Panics
-    /// If `out` has other rows than `x`.
+    /// If `out` has another length.
     pub fn forward(&self, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
         let rows = x.len() / self.mlp.n_inputs();
         assert_eq!(out.len(), rows * self.mlp.n_outputs());
         forward(self, x, hidden, out);
     }
 
-    /// All layers of `ROWS` rows.
+    /// The forward pass of `ROWS` rows through all layers.
     ///
     /// # Safety
     /// The processor has the instructions of `I`.
@@ -132,7 +139,7 @@ impl PackedMlp {
             };
             hidden.above.resize(n_blocks * ROWS, [0.0; FLOATS]);
             for (block, weights) in here.chunks_exact(1 + n_in).enumerate() {
-                // SAFETY: the caller's.
+                // SAFETY: the caller has seen that the processor has the instructions of `I`.
                 let sums = unsafe { sums::<I, ROWS>(weights, input, stride) };
                 if layer + 1 < n_layers {
                     for (row, sums) in sums.iter().enumerate() {
@@ -149,7 +156,7 @@ impl PackedMlp {
                 let values = hidden.above.as_flattened_mut().iter_mut();
                 match self.mlp.activation() {
                     Activation::Tanh => values.for_each(|y| *y = tanh_one::<I>(*y)),
-                    // NaN stays NaN, as in torch; `max` would hide it.
+                    // NaN stays NaN, as in torch. `y.max(0.0)` would make 0 of it.
                     Activation::Relu => values.for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
                 }
             }
@@ -162,7 +169,8 @@ kernel! {
     fn forward(net: &PackedMlp, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) = forward_body;
 }
 
-/// Tiles of as many rows as hide the latency of a multiply-add, then of fewer.
+/// Cuts the rows into tiles: as large as the registers allow, which hides the latency of the
+/// multiply-adds, then smaller ones for the rows that are left.
 ///
 /// # Safety
 /// The processor has the instructions of `I`.
@@ -174,7 +182,7 @@ unsafe fn forward_body<I: Sixteen>(
     out: &mut [f32],
 ) {
     let mut rest = (x, out);
-    // SAFETY: the caller's.
+    // SAFETY: the caller has seen that the processor has the instructions of `I`.
     unsafe {
         if I::WIDE {
             rest = tiles::<I, MOST_ROWS>(net, rest, hidden);
@@ -184,7 +192,7 @@ unsafe fn forward_body<I: Sixteen>(
     }
 }
 
-/// Tiles of `ROWS` rows; returns the inputs and outputs of the rows that are left.
+/// As many tiles of `ROWS` rows as there are; returns the inputs and outputs of the rows that are left.
 ///
 /// # Safety
 /// The processor has the instructions of `I`.
@@ -197,13 +205,14 @@ unsafe fn tiles<'a, I: Sixteen, const ROWS: usize>(
     let mut xs = x.chunks_exact(ROWS * net.mlp.n_inputs());
     let mut outs = out.chunks_exact_mut(ROWS * net.mlp.n_outputs());
     for (x, out) in xs.by_ref().zip(outs.by_ref()) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller has seen that the processor has the instructions of `I`.
         unsafe { net.tile::<I, ROWS>(x, hidden, out) };
     }
     (xs.remainder(), outs.into_remainder())
 }
 
-/// Bias plus weights times inputs, of one block of outputs; the rows of `x` are `stride` apart.
+/// The micro-kernel: bias plus weights times inputs, for one block of outputs of `ROWS` rows. The rows
+/// of `x` are `stride` elements apart.
 ///
 /// # Safety
 /// The processor has the instructions of `I`.
@@ -215,7 +224,9 @@ unsafe fn sums<I: Sixteen, const ROWS: usize>(
 ) -> [Block; ROWS] {
     let (bias, weights) = weights.split_at(1);
     assert!(x.len() >= (ROWS - 1) * stride + weights.len());
-    // SAFETY: the instructions are the caller's; a block is sixteen floats; row < ROWS and k < weights.len(), for which the assertion found inputs enough.
+    // SAFETY: the caller has seen that the processor has the instructions of `I`. A block has sixteen
+    // floats, as many as are read and written at once. The assertion says that `x` reaches to the last
+    // input of the last row.
     unsafe {
         let mut sums = [I::read(bias[0].0.as_ptr()); ROWS];
         for (k, w) in weights.iter().enumerate() {

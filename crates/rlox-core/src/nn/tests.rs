@@ -1,5 +1,5 @@
-//! What must hold of the networks, at every instruction set that this processor has: agreement with
-//! plain formulas in f64.
+//! The networks agree with plain formulas in float64, with every instruction set that this processor
+//! has.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use super::gemm::{Strided, gemm};
 use super::*;
 use crate::simd::at_every_level;
 
-/// Numbers in [-scale, scale) that depend on `salt` alone.
+/// Pseudo-random numbers in [-scale, scale); `salt` is their seed.
 pub(super) fn numbers(n: usize, scale: f32, salt: u64) -> Vec<f32> {
     let mut state = salt.wrapping_mul(2).wrapping_add(1);
     (0..n)
@@ -40,7 +40,8 @@ fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }
 
-/// Whether all of `found` are within float32 rounding of sums whose terms are about `scale`.
+/// Whether all of `found` are as near to `expected` as float32 rounding allows, for sums of terms of
+/// about `scale`.
 fn all_close(found: &[f32], expected: &[f64], scale: f64) -> bool {
     found.len() == expected.len()
         && found
@@ -63,7 +64,7 @@ fn sizes_that_wrap_are_no_sizes() {
             "{error}"
         );
     }
-    // Row after row, (m - 1) * row comes out at 0.
+    // Here (m - 1) * row wraps around to 0.
     let a = Strided {
         data: &[0.0; 4],
         row: 1 << 62,
@@ -162,17 +163,17 @@ proptest! {
     }
 }
 
-/// Rounding moves an input of ReLU's by less.
+/// Rounding changes an input of ReLU by less than this.
 const BEND: f64 = 2e-6;
 
-/// A network in f64, written as the formulas are; the gradient by the parameters starts at one.
+/// A network in float64, written as the formulas are. Its gradient by the parameters is added to ones.
 struct Oracle {
     outputs: Vec<f64>,
     grad: Vec<f64>,
     grad_x: Vec<f64>,
-    /// Size of the largest activation or gradient: what rounding errors are measured by.
+    /// The largest magnitude of an activation or gradient: what rounding errors are relative to.
     scale: f64,
-    /// How near an input of ReLU's comes to its bend, where rounding decides on a gradient.
+    /// How near an input of ReLU comes to 0, where rounding decides about a gradient.
     bend: f64,
 }
 

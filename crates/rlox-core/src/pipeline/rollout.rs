@@ -1,4 +1,5 @@
-//! Collecting one rollout: `n_steps` of a policy in all environments, with advantages.
+//! Collects one rollout step by step: `n_steps` of a policy in all environments, with advantages. The
+//! policy is any [`Policy`], such as Python's callables; `fused` is faster for a multilayer perceptron.
 
 use super::rollout_gae::{self, Steps};
 use super::{EnvOf, PipelineWiring, current_obs};
@@ -12,9 +13,9 @@ use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Actions of many environments, owned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ActionBatch {
-    /// Indices, one an environment.
+    /// Indices, `[n_envs]`.
     Discrete(Vec<i64>),
-    /// Components, environment by environment.
+    /// Numbers, `[n_envs, act_dim]`.
     Continuous(Vec<f32>),
 }
 
@@ -26,11 +27,10 @@ impl ActionBatch {
         }
     }
 
-    /// The same within the bounds of `space`, by way of `clipped`.
+    /// The actions clipped to the bounds of `space`; `clipped` is memory for them.
     ///
     /// # Errors
-    /// If they are no actions of `n_envs` environments (what is not finite is not clipped), or there is no
-    /// memory for them.
+    /// If they are not actions of `n_envs` environments, one is not finite, or there is no memory.
     fn within<'a>(
         &'a self,
         space: &Space,
@@ -38,7 +38,7 @@ impl ActionBatch {
         clipped: &'a mut Vec<f32>,
     ) -> Result<Actions<'a>, RloxError> {
         let (Self::Continuous(actions), Space::Box { low, high }) = (self, space) else {
-            return Ok(self.view()); // the environments ask whether they are theirs
+            return Ok(self.view()); // the environments check the kind of actions
         };
         self.view().check(space, n_envs)?;
         clipped.clear();
@@ -54,13 +54,13 @@ impl ActionBatch {
         match (self, more) {
             (Self::Discrete(all), Self::Discrete(more)) => all.append(more),
             (Self::Continuous(all), Self::Continuous(more)) => all.append(more),
-            // The environments have refused a batch of the other kind before.
+            // Never: the environments refuse a batch of the other kind before.
             _ => {}
         }
     }
 }
 
-/// What a policy says about `n` observations.
+/// What a policy returns for `n` observations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// Actions of `n` environments.
@@ -71,31 +71,31 @@ pub struct Decision {
     pub values: Vec<f32>,
 }
 
-/// Who acts.
+/// A policy that acts in the environments.
 pub trait Policy: Send {
-    /// What can go wrong.
+    /// The error of a policy that fails.
     type Error: Send;
 
-    /// Actions on `obs`, `[n * obs_dim]`.
+    /// Actions, log-probabilities and values for `obs`, `[n, obs_dim]`.
     fn act(&mut self, obs: &[f32], n: usize) -> Result<Decision, Self::Error>;
 
-    /// Values `[n]` of `obs`, `[n * obs_dim]`.
+    /// The values, `[n]`, of `obs`, `[n, obs_dim]`.
     fn values(&mut self, obs: &[f32], n: usize) -> Result<Vec<f32>, Self::Error>;
 }
 
-/// How to collect.
+/// The settings of a rollout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collect {
     /// Steps of each environment in a rollout.
     pub n_steps: usize,
-    /// Discount.
+    /// The discount factor.
     pub gamma: f64,
-    /// Bias against variance of the advantages.
+    /// GAE's lambda, which trades bias for variance of the advantages.
     pub gae_lambda: f64,
 }
 
 impl Collect {
-    /// Refuses numbers that make no rollout.
+    /// Checks that the settings are in range.
     pub fn check(&self) -> Result<(), RloxError> {
         if self.n_steps == 0 || self.n_steps > u32::MAX as usize {
             let problem = format!("is {}, expected 1 to {}", self.n_steps, u32::MAX);
@@ -110,7 +110,7 @@ impl Collect {
         Ok(())
     }
 
-    /// [`Self::check`], and refuses more transitions than there is memory for.
+    /// [`Self::check`], and checks that there is memory for the transitions of `env`.
     pub fn check_in<S: Stepping>(&self, env: &VecEnv<S>) -> Result<(), RloxError> {
         self.check()?;
         let n_envs = env.n_envs();
@@ -127,7 +127,7 @@ impl Collect {
     }
 }
 
-/// What a rollout holds of a transition, at least.
+/// The bytes that a rollout holds for each transition, at least.
 fn bytes_per_transition<S: Stepping>(env: &VecEnv<S>) -> usize {
     let action = match env.action_space() {
         Space::Discrete(_) => size_of::<i64>(),
@@ -152,12 +152,13 @@ impl<E> From<RloxError> for CollectError<E> {
     }
 }
 
-/// `n_steps` of `n_envs` environments, all step-major: `x[t * n_envs + e]`.
+/// A rollout of `n_steps` of `n_envs` environments, step-major: step t of environment e is element
+/// `t * n_envs + e` of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rollout {
-    /// Observations acted on `[n_steps * n_envs * obs_dim]`.
+    /// Observations acted on, `[n_steps, n_envs, obs_dim]`.
     pub obs: Vec<f32>,
-    /// Actions `[n_steps * n_envs]`, or `[… * act_dim]`.
+    /// Actions, `[n_steps, n_envs]`, or `[n_steps, n_envs, act_dim]` before clipping.
     pub actions: ActionBatch,
     /// Log-probabilities of the actions.
     pub log_probs: Vec<f32>,
@@ -195,14 +196,15 @@ impl Rollout {
     }
 }
 
-/// Collects a rollout from where the environments stand (or from a reset, the first time); `None`
-/// once `stop` is set.
+/// Collects a rollout from the present states of the environments; the first time, they are reset.
+/// Returns None once `stop` is set.
 ///
-/// The environments get the actions within the bounds of their space; the rollout keeps them as the
-/// policy drew them, since that is what their log-probabilities are of.
+/// The environments get the actions clipped to their space. The rollout has them as the policy drew
+/// them, which is what the log-probabilities belong to.
 ///
-/// A time limit is no property of the task: `gamma * V(final_obs)`, the worth of what would have
-/// followed, is added to the reward of a truncated step before GAE ends the episode there.
+/// A time limit is not part of the task, so a truncated episode is bootstrapped: `gamma *
+/// V(final_obs)`, the value of what would have followed, is added to the reward of its last step,
+/// before GAE ends the episode there.
 pub fn collect<W: PipelineWiring, P: Policy + ?Sized>(
     env: &mut EnvOf<W>,
     policy: &mut P,
@@ -265,7 +267,7 @@ pub fn collect<W: PipelineWiring, P: Policy + ?Sized>(
     Ok(Some(rollout))
 }
 
-/// The environments whose episodes ended by the time limit alone, and their last observations.
+/// The environments whose episodes were truncated and not terminated, and their last observations.
 fn cut_short(terminated: &[bool], final_obs: &Finals) -> (Vec<usize>, Vec<f32>) {
     let (mut envs, mut obs) = (Vec::new(), Vec::new());
     for (e, last) in final_obs.iter().filter(|&(e, _)| !terminated[e]) {

@@ -1,4 +1,4 @@
-//! P20 and P23: how arrays are filled with samples, and how they are held by a call.
+//! The pairs P20 and P23: how samples get into arrays, and how a call guards the arrays that it reads.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use rlox_binding::seams::{Borrows, ByBatch, Held, IntoArrays, Released, push, pu
 use rlox_core::buffer::intake;
 use rlox_core::wiring::Shipped;
 
-use super::{Arrays, Ring, SITE, fresh, ring, sampled, sampling, script};
+use super::{Ring, SITE, TransitionArrays, fresh, ring, sampled, sampling, script};
 
 pub(super) struct SampleArrays;
 pub(super) struct HeldArrays;
@@ -21,7 +21,7 @@ impl Pair for SampleArrays {
         "P20"
     }
 
-    /// Into new arrays, or into kept ones, which the baseline copies into.
+    /// Samples into new arrays or into kept ones. The baseline copies its batch into kept arrays.
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let memory = fresh();
         let source = memory.source(case.once_in(2));
@@ -31,7 +31,8 @@ impl Pair for SampleArrays {
         }
     }
 
-    /// New arrays against kept ones, and new ones in both arms.
+    /// The baseline always makes new arrays. The optimised form fills kept arrays in the first
+    /// workload, new ones in the second.
     fn workloads(&self) -> &'static [Workload] {
         const SIZES: &[&[(&str, usize)]] = &[
             &[("batch_size", 32), ("obs_dim", 4)],
@@ -69,7 +70,7 @@ impl Pair for HeldArrays {
     }
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        let push = |arrays: &Arrays, ring: &Ring<_>, x| push_held(arrays, twin, ring, x);
+        let push = |arrays: &TransitionArrays, ring: &Ring<_>, x| push_held(arrays, twin, ring, x);
         script::<Shipped, Held, ByBatch>(push, fresh().source(true), case)
     }
 
@@ -80,7 +81,8 @@ impl Pair for HeldArrays {
                 sizes: &[&[("obs_dim", 4)], &[("obs_dim", 28_224)]],
                 prepare: |size| {
                     let obs_dim = number(size, "obs_dim");
-                    let arrays = Rc::new(Arrays::new(fixed_numbers(obs_dim, 1), vec![0.5]));
+                    let arrays =
+                        Rc::new(TransitionArrays::new(fixed_numbers(obs_dim, 1), vec![0.5]));
                     Box::new(move |twin| {
                         let arrays = Rc::clone(&arrays);
                         let ring = ring::<Shipped>(rows_for(obs_dim), obs_dim, 1);
@@ -117,13 +119,18 @@ fn borrows(twin: Twin) -> Borrows {
     }
 }
 
-fn push_held(arrays: &Arrays, twin: Twin, ring: &Ring<Shipped>, reward: f32) -> PyResult<()> {
+fn push_held(
+    arrays: &TransitionArrays,
+    twin: Twin,
+    ring: &Ring<Shipped>,
+    reward: f32,
+) -> PyResult<()> {
     arrays.with(reward, |one| {
         push(ring, &SITE, one, borrows(twin), intake::optimized::push)
     })
 }
 
-/// The columns of `n` transitions of four values.
+/// The columns of `n` transitions with observations of four values.
 fn columns(n: usize) -> [Py<PyAny>; 6] {
     Python::attach(|py| {
         let obs = PyArray2::<f32>::zeros(py, [n, 4], false)

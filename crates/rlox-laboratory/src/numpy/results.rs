@@ -1,4 +1,4 @@
-//! P25: results that are new arrays at every call, or those that nobody holds any more.
+//! The pair P25: results in new arrays at every call, or in earlier ones that nobody holds any more.
 
 use std::fmt::Write;
 
@@ -9,11 +9,11 @@ use pyo3::types::{PyDict, PyWeakrefReference};
 use rlox_bench::draw::{Draw, fixed_numbers};
 use rlox_bench::pair::{Arm, Contest, Pair, Twin, Workload, arm, number};
 use rlox_binding::VecEnv;
-use rlox_binding::seams::{FULL, Held, IntoArrays, Lock, Memory, sample_under, to_py};
+use rlox_binding::seams::{FULL, Held, IntoArrays, Lock, SampleMemory, sample_under, to_py};
 use rlox_core::buffer::ringbuf::RingBuffer;
 use rlox_core::wiring::Shipped;
 
-use super::{Arrays, Ring, SITE, sampling};
+use super::{Ring, SITE, TransitionArrays, sampling};
 
 pub(super) struct ResultArrays;
 
@@ -22,8 +22,8 @@ impl Pair for ResultArrays {
         "P25"
     }
 
-    /// Steps and samples, of which some are kept and written out at the end: nothing that came later
-    /// is to be found in them.
+    /// Steps and samples. Some of their arrays are kept, and are written out again at the end: later
+    /// results must not have overwritten them.
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         Python::attach(|py| script(py, room(twin), case).unwrap_or_else(|error| format!("{error}")))
     }
@@ -47,7 +47,7 @@ impl Pair for ResultArrays {
     }
 }
 
-/// As in a build without it, and with it.
+/// How many arrays of a kind are given out again: none without P25.
 fn room(twin: Twin) -> usize {
     match twin {
         Twin::Baseline => 0,
@@ -55,7 +55,7 @@ fn room(twin: Twin) -> usize {
     }
 }
 
-/// Steps of environments whose episodes end, as they do under random actions.
+/// The arm of a contest that steps environments with random actions, so that episodes end.
 fn stepping(n_envs: usize, room: usize) -> Box<dyn Arm> {
     let made = Python::attach(|py| -> PyResult<_> {
         let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 0, room)?)?;
@@ -80,7 +80,7 @@ fn stepping(n_envs: usize, room: usize) -> Box<dyn Arm> {
 
 fn samples(obs_dim: usize) -> Contest {
     Box::new(move |twin| {
-        sampling::<Shipped, Held, IntoArrays>(obs_dim, 256, Memory::new(room(twin)), true)
+        sampling::<Shipped, Held, IntoArrays>(obs_dim, 256, SampleMemory::new(room(twin)), true)
     })
 }
 
@@ -88,7 +88,7 @@ fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> 
     let n_envs = 1 + case.below(9);
     let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 7, room)?)?;
     env.call_method0(py, "reset")?;
-    let memory = Memory::new(room);
+    let memory = SampleMemory::new(room);
     let ring = some_rows()?;
     let (mut kept, mut watched, mut written) = (Vec::new(), Vec::new(), String::new());
     for _ in 0..2 + case.below(60) {
@@ -115,7 +115,7 @@ fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> 
             let _ = writeln!(written, "{shown}");
             match case.below(12) {
                 0 => kept.push(array.unbind()),
-                1 => kept.push(array.get_item(0)?.unbind()), // a part, or one of several
+                1 => kept.push(array.get_item(0)?.unbind()), // a row, or the first of several arrays
                 2 => kept.push(array.call_method0("view")?.unbind()),
                 3 => watched.push((PyWeakrefReference::new(&array)?.unbind(), shown)),
                 4 => drop(array.call_method1("setflags", (false,))?),
@@ -134,12 +134,12 @@ fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> 
     Ok(written)
 }
 
-/// A ring of five transitions, each of its own.
+/// A ring of five different transitions.
 fn some_rows() -> PyResult<Ring<Shipped>> {
     let ring = Lock::new(RingBuffer::new(5, 2, 1, 0).map_err(to_py)?);
     for row in 0..5 {
         let value = f64::from(row);
-        let arrays = Arrays::new(vec![value, -value], vec![value]);
+        let arrays = TransitionArrays::new(vec![value, -value], vec![value]);
         arrays.push(Twin::Optimized, &ring, row as f32)?;
     }
     Ok(ring)

@@ -1,4 +1,4 @@
-//! The scope of calls that let go of the interpreter: see the module above.
+//! The scope of calls that release the GIL: see the module above.
 
 use std::cell::Cell;
 use std::slice;
@@ -15,7 +15,7 @@ use super::table::{Entry, Places, Use};
 use crate::errors::copied;
 use crate::lock::{Busy, is_forking};
 
-/// `f` with what looks at arrays, and can then let go of the interpreter.
+/// Locks `guarded`, and calls `f` with what looks at arrays and can then release the GIL.
 #[inline]
 pub(crate) fn detaching<G: Guarded, R>(
     py: Python<'_>,
@@ -30,27 +30,29 @@ pub(crate) fn detaching<G: Guarded, R>(
     })
 }
 
-/// Of a call that lets go of the interpreter.
+/// Looks at the arrays of a call that releases the GIL.
 pub struct Detaching<'s> {
     entry: Entry<'s>,
     bytes_read: Cell<usize>,
 }
 
 impl Detaching<'_> {
-    /// `array` as an array of `T` to be read, with the dimensions of `D` or of `shape`.
+    /// The elements of `array`, to be read. It must be an array of `T` of the given shape, or with the
+    /// dimensions of `D`.
     pub(crate) fn read<'x, T: Number, D: Dimension>(
         &'x self,
         array: &'x Pinned<'_>,
         shape: Option<&[usize]>,
     ) -> PyResult<&'x [T]> {
         let (data, len) = self.look_at::<T, D>(array, shape, Use::Read)?;
-        // SAFETY: so many elements lie there. The array is kept, is not resized, and nobody who asks
-        // writes to them until the end of the scope.
+        // SAFETY: `len` elements lie there. The array is borrowed, NumPy does not resize it while it is
+        // pinned, and no other scope writes to it until the end of this one, since its place is in the
+        // table.
         Ok(unsafe { slice::from_raw_parts(data, len) })
     }
 
-    /// `array` as an array of bools to be read: a copy of it, since any bytes may come into that
-    /// meanwhile.
+    /// A copy of the bools of `array`, as in [`Self::read`]. It is a copy since other code may write
+    /// other bytes than 0 and 1 to the array meanwhile.
     pub(crate) fn flags<D: Dimension>(
         &self,
         array: &Pinned<'_>,
@@ -62,30 +64,34 @@ impl Detaching<'_> {
         copied(flags(array.argument.name, bytes)?)
     }
 
-    /// `array` as an array of `T` to be written to, likewise.
-    #[allow(clippy::mut_from_ref, reason = "no two places of a call overlap")]
+    /// The elements of `array`, to be written to, as in [`Self::read`].
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "no two arrays of a call overlap, or there is an error"
+    )]
     pub(crate) fn write<'x, T: Number, D: Dimension>(
         &'x self,
         array: &'x Pinned<'_>,
         shape: Option<&[usize]>,
     ) -> PyResult<&'x mut [T]> {
         let (data, len) = self.look_at::<T, D>(array, shape, Use::Write)?;
-        // SAFETY: as in `read`; and nobody who asks reads them.
+        // SAFETY: as in `read`; and no other slice of a scope has these elements, to read or to write.
         Ok(unsafe { slice::from_raw_parts_mut(data, len) })
     }
 
-    /// Bytes of the arrays that the call reads.
+    /// The bytes of the arrays that the call reads.
     pub(crate) fn bytes_read(&self) -> usize {
         self.bytes_read.get()
     }
 
-    /// `work` with the interpreter let go of.
+    /// Runs `work` with the GIL released.
     pub(crate) fn detach<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.entry.detach(work)
     }
 
-    /// The same for some milliseconds, which a fork waits for; a thread that is about to fork makes
-    /// `work` keep the interpreter.
+    /// Runs `work`, which takes some milliseconds at most, with the GIL released. A fork by another
+    /// thread waits for it. If one is about to begin, `work` runs with the GIL held, so that the fork
+    /// need not wait.
     #[inline]
     pub(crate) fn detach_briefly<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         if is_forking(self.entry.py) {
@@ -116,10 +122,11 @@ impl Detaching<'_> {
     }
 }
 
-/// An array that samples are written to, by a call that may let go of the interpreter.
+/// An array that samples are written to, by a call that may release the GIL.
 pub trait Refilled: sealed::Elements {
-    /// `len` numbers to be written to, one after the other in whatever shape. None, without an error, if
-    /// the array is not so many of those, is read-only, or somebody works with it.
+    /// The elements of the array, to be written to. None if it does not have `len` contiguous elements
+    /// of `T`, of whatever shape, is read-only, or is in use by another scope: the caller then takes
+    /// another array.
     #[inline]
     fn numbers<'x, T: Number>(
         &'x mut self,
@@ -127,17 +134,18 @@ pub trait Refilled: sealed::Elements {
         len: usize,
     ) -> Option<&'x mut [T]> {
         let data = self.look_at::<T>(scope, len)?;
-        // SAFETY: so many elements lie there, and are not moved: nobody can reach the array, or there is a
-        // weak reference to it. Nobody else has a slice of them: this one borrows the array, and of
-        // what others can reach it was noted and asked about.
+        // SAFETY: `len` elements lie there. NumPy does not resize the array: no Python code can reach
+        // it (`Own`), or there is a weak reference to it (`Kept`). No other slice has these elements:
+        // this one borrows the array mutably, and what Python code can reach is in the table.
         Some(unsafe { slice::from_raw_parts_mut(data, len) })
     }
 
-    /// The same of bools, all of them false.
+    /// The same for bools, all set to false.
     #[inline]
     fn flags<'x>(&'x mut self, scope: &'x Detaching<'_>, len: usize) -> Option<&'x mut [bool]> {
         let data = self.look_at::<bool>(scope, len)?;
-        // SAFETY: as above; what was in it, which could be any bytes, is not read.
+        // SAFETY: as above. The elements may be any bytes, so they are overwritten before they are
+        // bools.
         unsafe {
             data.write_bytes(0, len);
             Some(slice::from_raw_parts_mut(data, len))
@@ -151,7 +159,7 @@ impl Refilled for Kept {}
 mod sealed {
     use super::*;
 
-    /// How this file alone reaches the elements.
+    /// Gives this file alone access to the elements.
     pub trait Elements {
         fn look_at<T: Item>(&mut self, scope: &Detaching<'_>, len: usize) -> Option<*mut T>;
     }

@@ -1,8 +1,8 @@
-//! What an array is, read from its own fields.
+//! What an array is (dtype, shape, order), read from the fields of NumPy's struct.
 //!
-//! Nothing of Python's runs while an array is looked at, whatever it is: so a call may do it with a
-//! buffer locked, and what it has seen holds until it lets go of the interpreter. Messages are made
-//! when Python asks for them, since to write out a dtype may run anything.
+//! No Python code runs while an array is looked at, whatever its class. So a call may look with a
+//! buffer locked, and what it has seen holds until it releases the GIL. Error messages are made when
+//! Python asks for them, since writing a dtype out may run any code.
 
 use std::ops::Range;
 use std::os::raw::c_int;
@@ -23,13 +23,14 @@ use pyo3::types::PyString;
 
 use super::Argument;
 
-/// An element of an array, by NumPy's numbers for it: of some there are two on one platform.
+/// The type of an array's elements, with NumPy's type numbers for it. Some types have two numbers on a
+/// platform, as `long` and `long long` do.
 pub trait Item: Element + Copy {
     const TYPES: [NPY_TYPES; 2];
 }
 
-/// An element for which all bytes are valid. A bool is none: an array of bools may hold other bytes than 0
-/// and 1.
+/// A type of elements for which all bytes are valid. `bool` is not one: an array of bools may hold
+/// other bytes than 0 and 1.
 pub trait Number: Item {}
 
 impl Number for f32 {}
@@ -63,29 +64,31 @@ pub(super) fn is_of<T: Item>(array: &Bound<'_, PyUntypedArray>) -> bool {
     } else {
         b'<'
     };
-    // SAFETY: the array is alive, and keeps its descriptor.
+    // SAFETY: the array is alive, and its descriptor lives as long as it.
     let descriptor = unsafe { &*_PyDataType_GET_ITEM_DATA(fields(array).descr) };
     let number = descriptor.type_num;
     T::TYPES.iter().any(|&known| known as c_int == number) && descriptor.byteorder as u8 != SWAPPED
 }
 
-/// What NumPy knows about an array.
+/// NumPy's struct of an array.
 fn fields<'a>(array: &'a Bound<'_, PyUntypedArray>) -> &'a PyArrayObject_fields {
-    // SAFETY: the array is alive.
+    // SAFETY: the array is alive. Its fields change only while other code runs, and nobody here lets it
+    // run while using the reference.
     unsafe { &*_PyArray_GET_ITEM_DATA(array.as_array_ptr()) }
 }
 
-/// Whether elements lie one after the other, each in its place.
+/// Whether an array is C-contiguous and aligned.
 pub(super) fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
     fields(array).flags & NPY_ARRAY_CARRAY_RO == NPY_ARRAY_CARRAY_RO
 }
 
-/// Whether nobody has marked it read-only.
+/// Whether an array is not marked read-only.
 pub(super) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
     fields(array).flags & NPY_ARRAY_WRITEABLE != 0
 }
 
-/// `object` as an array of `T`, one element after the other, with the dimensions of `D` or of `shape`.
+/// `object` as a C-contiguous array of `T` of the given shape, or with the dimensions of `D`. The error
+/// names `argument`, what was found, and a remedy.
 pub(super) fn look<'a, 'py, T: Item, D: Dimension>(
     argument: &str,
     object: &'a Bound<'py, PyAny>,
@@ -97,7 +100,7 @@ pub(super) fn look<'a, 'py, T: Item, D: Dimension>(
     }
 }
 
-/// The same of an array, of which nothing else is known.
+/// [`look`] at what is known to be an array.
 pub(super) fn look_at<'a, 'py, T: Item, D: Dimension>(
     argument: &str,
     array: &'a Bound<'py, PyUntypedArray>,
@@ -114,29 +117,29 @@ pub(super) fn look_at<'a, 'py, T: Item, D: Dimension>(
     if !is_plain(array) {
         return Err(not_contiguous(argument));
     }
-    // SAFETY: its elements and dimensions are those.
+    // SAFETY: it was seen to have elements of `T` and the dimensions.
     Ok(unsafe { object.cast_unchecked() })
 }
 
-/// Whether two shapes are equal, by a loop: of two or three numbers it takes fewer instructions than the
+/// Whether two shapes are equal. For two or three numbers the loop takes fewer instructions than the
 /// call that compares slices.
 #[inline]
 fn are_equal(one: &[usize], other: &[usize]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one == other)
 }
 
-/// The shape of `argument` as an array of `T` with `N` dimensions, those of `D`: for a call that makes
-/// results of it before it enters a scope, which looks again.
+/// The shape of `argument` as an array of `T` with `N` dimensions, those of `D`. A call needs it to
+/// make its results before it enters a scope; the scope looks at the array again.
 pub(crate) fn shape_of<T: Item, D: Dimension, const N: usize>(
     _py: Python<'_>,
     argument: &mut Argument<'_>,
 ) -> PyResult<[usize; N]> {
     let shape = argument.look::<T, D>(None)?.shape();
-    argument.is_array = true; // and stays one, whatever becomes of it
+    argument.is_array = true; // an object that is an array stays one
     <[usize; N]>::try_from(shape).map_err(|_| differs::<T, D>(argument.name, argument.object, None))
 }
 
-/// Where the elements of an array lie, and how many they are.
+/// A pointer to the elements of an array, and their number. The pointer is not null.
 #[inline]
 pub(super) fn parts<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> (*mut T, usize) {
     match array.data() {
@@ -145,12 +148,12 @@ pub(super) fn parts<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> 
     }
 }
 
-/// The array that `array` is a view of, if it is one of an array.
+/// The array that owns the memory of the view `array`; None if `array` is not a view of an array.
 pub(super) fn owner<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyUntypedArray>> {
     let mut owner = None;
     loop {
         let base = fields(owner.as_ref().unwrap_or(array)).base;
-        // SAFETY: an array holds its base, which is an object or null, and is alive.
+        // SAFETY: the base is null or an object, which lives as long as the array that refers to it.
         let base = unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), base) };
         match base.and_then(|base| base.cast_into().ok()) {
             Some(base) => owner = Some(base),
@@ -166,8 +169,8 @@ pub(super) fn place_of<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) 
     data as usize..data as usize + len * size_of::<T>()
 }
 
-/// Where `len` elements of `T` lie, one after the other in whatever shape, that may be written to; None
-/// if `array` has others.
+/// A pointer to the elements of `array`. None if it is not a writable, contiguous array of `len`
+/// elements of `T`, of whatever shape.
 #[inline]
 pub(super) fn look_any<T: Item>(array: &Bound<'_, PyUntypedArray>, len: usize) -> Option<*mut T> {
     let fields = fields(array);
@@ -183,14 +186,15 @@ pub(super) fn look_any<T: Item>(array: &Bound<'_, PyUntypedArray>, len: usize) -
     }
 }
 
-/// Whether there is any reference to an object but the one that is asked about. Who holds a part of an
-/// array, or the memory of it, refers to the array.
+/// Whether there is any other reference to `object` than this one. A view of an array, or a buffer of
+/// its memory, refers to the array.
 pub(super) fn is_held(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the object is alive.
     unsafe { Py_REFCNT(object.as_ptr()) != 1 }
 }
 
-/// Whether an array has memory of its own that may be written, and nobody is to be told of its end.
+/// Whether an array is as NumPy makes it: it owns its memory, is writable and contiguous, and has no
+/// weak references.
 pub(super) fn is_as_made(array: &Bound<'_, PyUntypedArray>) -> bool {
     const AS_MADE: i32 = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
     let fields = fields(array);
@@ -204,17 +208,18 @@ fn not_contiguous(argument: &str) -> PyErr {
     ))
 }
 
-/// The two floating-point types that the training math takes.
+/// The two floating-point types that the functions of training take.
 #[derive(Clone, Copy)]
 pub(crate) enum Float {
     F32,
     F64,
 }
 
-/// Which of them `argument`, the first array of a call, holds; the other arrays follow it.
+/// The floating-point type of `argument`, the first array of a call. The other arrays must have the
+/// same.
 pub(crate) fn float_type(_py: Python<'_>, argument: &mut Argument<'_>) -> PyResult<Float> {
     let array = argument.object.cast::<PyUntypedArray>();
-    argument.is_array = array.is_ok(); // and stays one
+    argument.is_array = array.is_ok(); // an object that is an array stays one
     match array {
         Ok(array) if is_of::<f64>(array) => Ok(Float::F64),
         Ok(array) if is_of::<f32>(array) => Ok(Float::F32),
@@ -227,7 +232,8 @@ pub(crate) fn float_type(_py: Python<'_>, argument: &mut Argument<'_>) -> PyResu
     }
 }
 
-/// In what `object` differs from an array of `T` with the dimensions of `D`, or of `shape`.
+/// The error for an `object` that is not an array of `T` of the given shape, or with the dimensions of
+/// `D`.
 #[cold]
 fn differs<T: Item, D: Dimension>(
     argument: &str,
@@ -252,7 +258,7 @@ fn differs<T: Item, D: Dimension>(
     }
 }
 
-/// What NumPy calls an element.
+/// NumPy's name of a type of elements.
 fn name<T: Item>() -> &'static str {
     match T::TYPES[0] {
         NPY_TYPES::NPY_FLOAT => "float32",
@@ -263,7 +269,7 @@ fn name<T: Item>() -> &'static str {
     }
 }
 
-/// Why something is no array of the elements that are expected; `or` names others that would do.
+/// The message for a wrong dtype, or for what is no array. `or` names another dtype that would do.
 struct Message {
     argument: String,
     found: Py<PyAny>,
@@ -297,7 +303,7 @@ impl PyErrArguments for Message {
     }
 }
 
-/// A shape as Python writes it.
+/// A shape as Python writes a tuple.
 fn tuple(shape: &[usize]) -> String {
     match shape {
         [n] => format!("({n},)"),

@@ -1,4 +1,4 @@
-//! An array as a scope has found it, and bools among bytes.
+//! An array that a scope has looked at, and the check that bytes are bools.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use super::look::{Item, Number, parts};
 use super::{Borrows, being_written};
 
-/// An array as it was looked at, until the scope ends.
+/// An array as it was when a scope looked at it, which stays true until the scope ends.
 pub struct Looked<'x, T: Item, D: Dimension> {
     name: &'static str,
     data: *const T,
@@ -60,28 +60,29 @@ impl<T: Number, D: Dimension> Deref for Looked<'_, T, D> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements lie there, since nothing of Python's has run since the array was looked
-        // at; who writes meanwhile was asked.
+        // SAFETY: `len` elements lay there when the array was looked at, and no Python code has run
+        // since. A call that has released the GIL does not write to them: `table` was asked.
         unsafe { slice::from_raw_parts(self.data, self.len) }
     }
 }
 
 impl<'x, D: Dimension> Looked<'x, bool, D> {
-    /// Its elements, of which some may be neither 0 nor 1.
+    /// The elements as bytes, of which some may be neither 0 nor 1.
     #[inline(always)]
     pub(crate) fn bytes(&self) -> &'x [u8] {
         // SAFETY: as above; any byte is a `u8`.
         unsafe { slice::from_raw_parts(self.data.cast(), self.len) }
     }
 
-    /// Its elements; ValueError for a byte that is no bool.
+    /// The elements; ValueError for a byte other than 0 and 1.
     #[inline(always)]
     pub(crate) fn flags(&self) -> PyResult<&'x [bool]> {
         flags(self.name, self.bytes())
     }
 }
 
-/// `bytes` as bools. NumPy makes bools of any bytes; in Rust another one than 0 or 1 is none.
+/// `bytes` as bools; ValueError for a byte other than 0 and 1. NumPy's bools may be any bytes, while in
+/// Rust another one is undefined behaviour.
 pub(super) fn flags<'a>(argument: &str, bytes: &'a [u8]) -> PyResult<&'a [bool]> {
     let (eights, rest) = bytes.as_chunks::<8>();
     let odd = eights.iter().fold(0, |odd, &eight| {

@@ -1,44 +1,44 @@
 //! NumPy's memory, which this module alone reads and writes.
 //!
-//! A call names its arrays ([`Argument`]), which does not look at them yet, and enters a scope:
-//! [`reading`], [`writing`] or [`detaching`]. The scope first locks what the call works on, which may
-//! let other threads run. Only then does it hand out what looks at arrays (dtype, shape, order,
-//! alignment, whether they may be written to, what they overlap) and gives slices of them.
+//! **Scopes.** A call names its arrays ([`Argument`]), which does not look at them yet, and enters a
+//! scope: [`reading`], [`writing`] or [`detaching`]. The scope first locks the object that the call
+//! works on, and may wait for the lock with the GIL released, so that other threads run. Only then does
+//! it give the call's closure a value that looks at arrays (dtype, shape, order, alignment, whether
+//! they are writable, what they overlap) and makes slices of them.
 //!
-//! Inside a scope Python cannot run, so what was seen of an array stays true while its slice is there:
-//! a scope's closure must be `Send`, which neither Python's token nor a reference to one of its objects
-//! is, and the scope gives out neither. Slices cannot leave the scope: their lifetime ends with it.
-//! The compiler does not see a closure that calls `Python::attach`; a test of the architecture names the
-//! few files that may. Nor does it see one that owns an object (`Py`, [`Output`], an error) and drops it
-//! there, which may run a finaliser: closures borrow what they use, and the same test refuses `move`. All
-//! this holds while Python has its global lock: an interpreter without it is refused when the module is
-//! imported.
+//! **Why slices stay valid.** Python cannot run inside a scope, so what was seen of an array stays
+//! true. The closure must be `Send`, and neither `Python<'_>` nor a reference to a Python object is;
+//! the scope gives out neither. Slices cannot leave the scope, since their lifetime ends with it. Two
+//! things the compiler does not see, and a test of the architecture does: a closure that calls
+//! `Python::attach` (the test names the few files that may), and a closure that owns an object (`Py`,
+//! [`Output`], an error), whose drop may run a finaliser (the test refuses `move`). All this rests on
+//! the GIL: the import of the module refuses an interpreter without it.
 //!
-//! [`Detaching`] lets go of the interpreter, for work on slices that takes longer. Its arrays are
-//! [`Pinned`]: NumPy does not resize them meanwhile. The addresses stand in a table (`table`), which
-//! every scope asks before it reads or writes: two threads that use one memory, one of them writing to
-//! it, get an error. Code that does not ask can still write there, as it can while NumPy itself has
-//! let go of the interpreter: an assignment `a[0] = 1` in another thread, or `a.__setstate__`, which
-//! frees the memory. The core takes such numbers as they come; whatever decides about memory (bools,
-//! indices) it copies or checks.
+//! **Without the GIL.** [`Detaching`] can release the GIL, for work that takes longer. Its arrays are
+//! [`Pinned`]: NumPy does not resize them meanwhile. Their addresses stand in a table (`table`), which
+//! each scope asks before it reads or writes: if two threads use the same memory and one writes to it,
+//! one of them gets an error. Code that does not ask can still write there, as it can while NumPy
+//! itself has released the GIL: an assignment `a[0] = 1` in another thread, or `a.__setstate__`, which
+//! frees the memory. The core may then read any numbers; what decides about memory (bools, indices) is
+//! copied or checked.
 //!
 //! What refuses which mistake, each of which was once made:
 //!
-//! | mistake | who refuses it |
+//! | mistake | what refuses it |
 //! |---|---|
-//! | to look at an array, then wait for a lock, then read | the compiler: looking takes a scope, within which there is no token to wait with |
+//! | to look at an array, then wait for a lock, then read | the compiler: looking takes a scope, and waiting takes `Python<'_>`, which a scope does not give |
 //! | two arrays that are written to in one memory, or one that is read and one that is written to | the table, which each array of a scope that writes is entered into |
 //! | bools of other bytes than 0 and 1 | the compiler: no slice of bools without [`Looked::flags`], which checks, or a copy or clearing |
 //! | sizes that memory cannot hold | `errors::reserved` and the core's `memory`; `made` passes on NumPy's error |
-//! | an array that a call without the interpreter reads or writes, used in another thread | the table |
-//! | an interpreter without its lock | the import of the module |
-//! | an array that NumPy could not make, taken for one | `made`, which alone makes arrays |
-//! | a fork while a thread has locked something | `lock`: short work is waited for, longer work is an error in the child |
-//! | environments that are lost with a collector | `lent`: they are given back at their next use |
-//! | kept arrays that no longer do | [`Refilled`], by which they are looked at each time |
+//! | an array that a call without the GIL reads or writes, used in another thread | the table |
+//! | an interpreter without a GIL | the import of the module |
+//! | NumPy's null pointer for an array that it could not make, used as an array | `made`, which alone makes arrays |
+//! | a fork while a thread has locked something | `lock`: a fork waits for short work, longer work is an error in the child |
+//! | environments that are dropped with a collector | `lent`: they are given back at their next use |
+//! | kept arrays whose dtype, size or writability was changed | [`Refilled`], which looks at them each time |
 #![allow(
     unsafe_code,
-    reason = "NumPy's memory is reached by pointers, and its table of borrows costs more than a small call"
+    reason = "NumPy's memory is reached by pointers, and the numpy crate's table of borrows costs more than a small call"
 )]
 
 mod detached;
@@ -70,7 +70,7 @@ pub(crate) use table::forked;
 use crate::errors::to_py;
 use crate::names::names;
 
-/// An argument of a call, by its public name. It is looked at in a scope only.
+/// An argument of a call, with its public name for errors. It is looked at only in a scope.
 #[derive(Clone, Copy)]
 pub struct Argument<'a> {
     name: &'static str,
@@ -79,8 +79,8 @@ pub struct Argument<'a> {
     is_array: bool,
 }
 
-// SAFETY: the object is reached by scopes alone, which stay in the thread that has the interpreter, and by
-// `shape_of` and `float_type`, which ask for the interpreter's token.
+// SAFETY: the object is used by scopes alone, which stay in the thread that holds the GIL, and by
+// `shape_of` and `float_type`, which take `Python<'_>`.
 unsafe impl Send for Argument<'_> {}
 // SAFETY: the same.
 unsafe impl Sync for Argument<'_> {}
@@ -103,7 +103,7 @@ impl<'a> Argument<'a> {
         shape: Option<&[usize]>,
     ) -> PyResult<&'a Bound<'a, PyArray<T, D>>> {
         if self.is_array {
-            // SAFETY: no object that is an array ever stops being one.
+            // SAFETY: it was seen to be an array, and an object that is one stays one.
             look_at(self.name, unsafe { self.object.cast_unchecked() }, shape)
         } else {
             look(self.name, self.object, shape)
@@ -111,32 +111,32 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// How a call that keeps the interpreter all the while holds the arrays that it reads: P23's seam.
+/// How a call that keeps the GIL all the while guards the arrays that it reads: P23's seam.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Borrows {
-    /// Before: every array is entered into the table of borrows that extensions share, and taken out
-    /// of it again.
+    /// The baseline: each array is entered into the table of borrows that extensions with the numpy
+    /// crate share, and taken out of it again.
     Counted,
-    /// After: nothing of Python's runs meanwhile, so there is nobody to be told, and to be asked only
-    /// a call that has let go of the interpreter.
+    /// The optimised form: no other code runs meanwhile, so nothing is entered. It only asks the table
+    /// of calls that have released the GIL (`table`).
     Trusted,
 }
 
-/// This build's.
+/// The form that this build uses.
 pub const BORROWS: Borrows = if P23 {
     Borrows::Trusted
 } else {
     Borrows::Counted
 };
 
-/// Makes what is made but once: a fork by one thread while another makes it would leave the child
-/// waiting for it for ever.
+/// Initialises what is initialised once, at import. If a thread forked while another one initialised it
+/// later, the child would wait for it for ever.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     rlox_core::prepare().map_err(to_py)?;
     names(py);
-    dtype::<f32>(py).itemsize(); // finds NumPy's functions, and its version
+    dtype::<f32>(py).itemsize(); // looks NumPy's functions and version up
     let array = made::owned(py, Vec::<f32>::new(), [0])?;
-    // The table of borrows is found, or made.
+    // Looks the table of borrows up, or makes it.
     drop(array.cast::<PyArray1<f32>>()?.try_readonly());
     Ok(())
 }

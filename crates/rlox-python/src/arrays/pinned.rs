@@ -1,7 +1,8 @@
-//! Arrays that a call works with while it has let go of the interpreter, or writes its results into.
+//! Arrays that a call uses while it has released the GIL, and arrays that it writes results to.
 //!
-//! NumPy resizes neither an array that a weak reference is to, nor one that nobody can reach. Of a view it
-//! is the array whose memory is viewed that counts.
+//! Other threads must not resize such an array, which moves its memory. NumPy's `resize` refuses an
+//! array that has weak references, and no code can resize an array that it cannot reach. If the array
+//! is a view, this holds of the array that owns the memory.
 
 use std::borrow::Borrow;
 
@@ -15,15 +16,15 @@ use super::{Argument, made};
 /// Weak references to an array and to the owner of its memory.
 type References = (Py<PyWeakrefReference>, Option<Py<PyWeakrefReference>>);
 
-/// An argument whose memory stays where it is, since there are weak references to it.
+/// An argument whose memory cannot be resized, since weak references to it are held.
 pub(crate) struct Pinned<'a> {
     pub(super) argument: Argument<'a>,
     weak: PyResult<References>,
 }
 
 impl<'a> Pinned<'a> {
-    /// Before a scope, since to make a reference may run anything. What is no array is told of when it
-    /// is looked at.
+    /// Pins `object`. It must come before a scope, since making a weak reference may run Python code.
+    /// An object that is no array is an error when it is looked at.
     pub(crate) fn new(name: &'static str, object: &'a Bound<'_, PyAny>) -> Self {
         Self {
             argument: Argument::new(name, object),
@@ -38,7 +39,7 @@ impl<'a> Pinned<'a> {
         Ok((weak(object)?, owner))
     }
 
-    /// An error if a reference could not be made.
+    /// The error if a weak reference could not be made.
     pub(super) fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.weak
             .as_ref()
@@ -47,24 +48,25 @@ impl<'a> Pinned<'a> {
     }
 }
 
-/// An array that nobody but the core refers to; the modules around make it, and it is given away but once.
+/// An array that no Python code can reach: it is new, or [`super::Recycled`] alone has it besides. It
+/// is given to a caller once.
 pub(crate) struct Own(pub(super) Py<PyUntypedArray>);
 
 impl Own {
-    /// Of an array that is new, or that `Recycled` alone has besides.
+    /// `array` must be such an array.
     #[inline]
     pub(super) fn new<T, D>(array: Bound<'_, PyArray<T, D>>) -> Self {
-        // SAFETY: it is an array.
+        // SAFETY: a `PyArray` is an untyped array.
         Self(unsafe { array.into_any().cast_into_unchecked() }.unbind())
     }
 
-    /// The array, which is its caller's from here on.
+    /// The array, which belongs to the caller of the binding from now on.
     #[inline]
     pub(crate) fn give(self) -> Py<PyAny> {
         self.0.into_any()
     }
 
-    /// The same array, to be written to again when its caller has it.
+    /// The array, to be given to a caller and written to again by later calls.
     pub(crate) fn keep(self, py: Python<'_>) -> PyResult<Kept> {
         let weak = PyWeakrefReference::new(self.0.bind(py).as_any())?.unbind();
         Ok(Kept {
@@ -74,7 +76,8 @@ impl Own {
     }
 }
 
-/// An array that a caller has been given and that is written to again, with a weak reference to it.
+/// An array that a caller was given and that later calls write to again. A weak reference to it is
+/// held.
 pub struct Kept {
     pub(super) array: Py<PyUntypedArray>,
     _weak: Py<PyWeakrefReference>,
@@ -86,16 +89,16 @@ impl Borrow<Py<PyAny>> for Kept {
     }
 }
 
-/// What a call writes a result into.
+/// The array that a call writes a result to.
 pub(crate) enum Output {
-    /// An array of the caller's, by its public name.
+    /// The caller's, with its public name.
     Given(&'static str, Py<PyAny>),
-    /// One of the core's.
+    /// A new one.
     New(Own),
 }
 
 impl Output {
-    /// `out`, whose public name is `name`.
+    /// The caller's array `out`, with the public name `name`.
     #[inline]
     pub(crate) fn given(name: &'static str, out: &Bound<'_, PyAny>) -> Self {
         Self::Given(name, out.clone().unbind())
@@ -110,7 +113,7 @@ impl Output {
         Ok(Self::New(Own::new(made::unset::<T, D, N>(py, shape)?)))
     }
 
-    /// The array.
+    /// The array with the result in it.
     #[inline]
     pub(crate) fn give(self, py: Python<'_>) -> Bound<'_, PyAny> {
         match self {

@@ -1,8 +1,9 @@
-//! Results that nobody holds any more are given out again: P25's seam.
+//! Gives arrays out again that nobody holds any more: P25's seam.
 //!
-//! A new array is a call of NumPy's allocator and, where it is large, pages of the kernel's, each of
-//! which is zeroed and found anew: most of what a wide sample costs. Whoever drops a result and asks for
-//! the next one gets the same memory; what somebody holds is never overwritten.
+//! A new array costs a call of NumPy's allocator and, if it is large, new pages of memory, which the
+//! kernel zeroes and maps one by one: most of what a wide sample costs. A caller that drops a result
+//! and asks for the next one gets the same memory. An array that somebody holds is never overwritten.
+
 use std::collections::VecDeque;
 use std::sync::{Mutex, TryLockError};
 
@@ -14,13 +15,13 @@ use super::look::{Item, is_as_made, is_held};
 use super::made;
 use super::pinned::Own;
 
-/// Arrays of one kind of result that are kept at most: those of two calls of which each gives two, one
-/// call's being held while the next one is made.
+/// The most arrays of one kind that are kept. A caller holds one result while it asks for the next, and
+/// a result has two arrays of a kind (obs and next_obs).
 pub const FULL: usize = 4;
-/// Before: none, every array is new.
+/// The number that this build keeps: none in the baseline, where every array is new.
 pub(crate) const ROOM: usize = if P25 { FULL } else { 0 };
 
-/// Arrays that were given out, the least recent one first.
+/// Arrays of one kind that were given out, the least recent first.
 pub(crate) struct Recycled {
     arrays: VecDeque<Py<PyAny>>,
     room: usize,
@@ -35,12 +36,13 @@ impl Recycled {
         }
     }
 
-    /// Whether any array is given out again.
+    /// Whether arrays are given out again at all.
     pub(crate) const fn has_room(&self) -> bool {
         self.room > 0
     }
 
-    /// An array that nobody else holds: the least recent one, or a new one. What is in it is unknown.
+    /// An array that nobody else holds: the least recent one, or a new one. Its contents are
+    /// unspecified.
     #[inline]
     pub(crate) fn take<T: Item, D: Dimension, const N: usize>(
         &mut self,
@@ -58,7 +60,7 @@ impl Recycled {
         if let Some(oldest) = self.arrays.pop_front() {
             let array = oldest.bind(py);
             if is_held(array) {
-                // It may be free when its turn comes again.
+                // It is tried again when its turn comes.
                 if self.arrays.len() + 1 < self.room {
                     self.arrays.push_back(oldest);
                 }
@@ -81,14 +83,14 @@ impl Recycled {
         Ok(array)
     }
 
-    /// The same with a copy of `values` in it, which is its caller's.
+    /// Such an array with a copy of `values` in it, to be given to a caller.
     pub(crate) fn take_copy<'py, T: Item>(
         &mut self,
         py: Python<'py>,
         values: &[T],
     ) -> PyResult<Bound<'py, PyArray1<T>>> {
         let array = self.array::<T, Ix1, 1>(py, [values.len()])?;
-        // SAFETY: nobody else holds the array, which has so many elements in order.
+        // SAFETY: nobody else holds the array, and it has `values.len()` contiguous elements.
         unsafe {
             array
                 .data()
@@ -98,8 +100,8 @@ impl Recycled {
     }
 }
 
-/// `f` with what `kept` holds, or with `otherwise` while somebody has it: an array that is dropped may
-/// run a finaliser, which may come here again.
+/// Calls `f` with the contents of `kept`, or with those of `otherwise` while `kept` is locked. That
+/// happens in one thread: dropping an array may run a finaliser, which may come here again.
 pub(crate) fn unless_taken<P, R>(
     kept: &Mutex<P>,
     otherwise: impl FnOnce() -> P,

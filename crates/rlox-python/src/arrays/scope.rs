@@ -1,7 +1,7 @@
-//! The scopes of calls that keep the interpreter: see the module above.
+//! The scopes of calls that keep the GIL: see the module above.
 //!
-//! They are inlined whatever the compiler thinks of it: a push, which is one closure in another, takes
-//! a twelfth less so.
+//! The functions are `inline(always)`: a push, which is closures within closures, takes a twelfth less
+//! time so.
 
 use std::marker::PhantomData;
 use std::slice;
@@ -16,7 +16,8 @@ use super::pinned::{Output, Own};
 use super::table::{Entry, Places, Use, ask};
 use super::{Argument, BORROWS, Borrows, not_writable};
 
-/// Does not compile where one of the types is `Send`: the call would be of two traits then.
+/// Does not compile if one of the types is `Send`: then two implementations of `Of` apply, and the
+/// compiler cannot tell which `either` is meant.
 macro_rules! stay_in_their_thread {
     ($($of:ty),* $(,)?) => {$(
         const _: fn() = || {
@@ -31,7 +32,7 @@ macro_rules! stay_in_their_thread {
     )*};
 }
 
-// What the closures of scopes, which are `Send`, cannot have from around them, nor pass on.
+// A scope's closure is `Send`, so it can neither capture these nor send them to another thread.
 stay_in_their_thread!(
     Python<'static>,
     &'static Bound<'static, PyAny>,
@@ -40,11 +41,12 @@ stay_in_their_thread!(
     &'static Detaching<'static>,
 );
 
-/// What a call locks before it looks at arrays.
+/// An object that a call locks before it looks at arrays.
 pub trait Guarded {
     type Inner;
 
-    /// `f` with what is locked. May let go of the interpreter before `f`, and afterwards.
+    /// Locks the object, and calls `f` with it. The GIL may be released before `f` and after it, not
+    /// during it.
     fn guard<R>(
         &self,
         py: Python<'_>,
@@ -52,7 +54,7 @@ pub trait Guarded {
     ) -> PyResult<R>;
 }
 
-/// Nothing, for a call that works on its arguments alone.
+/// For a call that works on its arguments alone: there is nothing to lock.
 pub struct Unguarded;
 
 impl Guarded for Unguarded {
@@ -64,7 +66,7 @@ impl Guarded for Unguarded {
     }
 }
 
-/// `f` with what looks at arrays that are read, while the interpreter is kept.
+/// Locks `guarded`, and calls `f` with what looks at arrays to be read, with the GIL held.
 #[inline(always)]
 pub fn reading<G: Guarded, R>(
     py: Python<'_>,
@@ -75,7 +77,7 @@ pub fn reading<G: Guarded, R>(
     guarded.guard(py, |inner| f(inner, &Reading { py, borrows }))
 }
 
-/// `f` with what looks at arrays that are read and written to, while the interpreter is kept.
+/// Locks `guarded`, and calls `f` with what looks at arrays to be read and written, with the GIL held.
 #[inline(always)]
 pub(crate) fn writing<G: Guarded, R>(
     py: Python<'_>,
@@ -88,9 +90,9 @@ pub(crate) fn writing<G: Guarded, R>(
     })
 }
 
-/// What looks at arrays that a call reads.
+/// Looks at the arrays that a call reads.
 pub trait Looks {
-    /// `argument` as a C-contiguous array of `T` with the dimensions of `D`, or of `shape`.
+    /// `argument` as a C-contiguous array of `T` of the given shape, or with the dimensions of `D`.
     fn read<'x, T: Item, D: Dimension + 'x>(
         &'x self,
         argument: Argument<'x>,
@@ -98,7 +100,7 @@ pub trait Looks {
     ) -> PyResult<Looked<'x, T, D>>;
 }
 
-/// Of a call that writes to no array.
+/// Looks at the arrays of a call that writes to none.
 pub struct Reading<'py> {
     py: Python<'py>,
     borrows: Borrows,
@@ -118,13 +120,13 @@ impl Looks for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// Which of the two floating-point types an array holds.
+    /// The floating-point type of an array.
     pub(crate) fn float_type(&self, mut argument: Argument<'_>) -> PyResult<Float> {
         float_type(self.py, &mut argument)
     }
 }
 
-/// Of a call that writes to some.
+/// Looks at the arrays of a call that writes to some.
 pub(crate) struct Writing<'s>(Entry<'s>);
 
 impl Looks for Writing<'_> {
@@ -143,8 +145,9 @@ impl Looks for Writing<'_> {
 }
 
 impl<'s> Writing<'s> {
-    /// `output` as an array of numbers of this shape, to be written to. What is in it may be anything:
-    /// a new array comes from NumPy's allocator, so to the compiler it holds something.
+    /// The elements of `output`, which must be an array of `T` of this shape, to be written to. Their
+    /// present values are unspecified. Those of a new array are not uninitialised memory to the
+    /// compiler, since they come from NumPy's allocator, which it does not see through.
     #[inline(always)]
     pub(crate) fn write<'x, T: Number, D: Dimension>(
         &'x self,
@@ -152,13 +155,13 @@ impl<'s> Writing<'s> {
         shape: &[usize],
     ) -> PyResult<&'x mut [T]> {
         let (data, len) = self.look_at::<T, D>(output, shape, Use::Write)?;
-        // SAFETY: so many elements lie there. Nobody else has a slice of the same memory: of the caller's
-        // it was noted and asked about, and one of the core's is borrowed for as long as this one.
+        // SAFETY: `len` elements lie there. No other slice has them: the place of a caller's array is
+        // in the table, and a new array is reached through `output` alone, which stays borrowed.
         Ok(unsafe { slice::from_raw_parts_mut(data, len) })
     }
 
-    /// `output` as an array of this shape that is written to when nothing is read any more: what is read
-    /// may lie in it.
+    /// Looks at `output` for a call that writes to it after it has ended reading. So the arrays that
+    /// are read may overlap with it.
     #[inline(always)]
     pub(crate) fn later<'x, T: Item, D: Dimension>(
         &self,
@@ -204,7 +207,7 @@ impl<'s> Writing<'s> {
     }
 }
 
-/// An array that is written to when nothing is read any more.
+/// An array that is written to after the last read of the scope.
 pub(crate) struct Later<'x, T: Item> {
     data: *mut T,
     len: usize,
@@ -212,20 +215,22 @@ pub(crate) struct Later<'x, T: Item> {
 }
 
 impl<T: Number> Later<'_, T> {
-    /// The array, now that nothing is read.
+    /// The elements, to be written to. Borrowing the scope mutably ends all slices to be read.
     #[inline(always)]
     pub(crate) fn now<'x>(&'x mut self, _scope: &'x mut Writing<'_>) -> &'x mut [T] {
-        // SAFETY: as in `Writing::write`; what the scope has given to be read is no longer borrowed.
+        // SAFETY: as in `Writing::write`; the scope is borrowed mutably, so no slice to be read is
+        // left.
         unsafe { slice::from_raw_parts_mut(self.data, self.len) }
     }
 }
 
 impl Later<'_, bool> {
-    /// Copies as many flags as there are, now that nothing is read.
+    /// Copies `flags`, of the same length, to the array. Borrowing the scope mutably ends all slices to
+    /// be read.
     #[inline(always)]
     pub(crate) fn copy_from(self, flags: &[bool], _scope: &mut Writing<'_>) {
         assert_eq!(self.len, flags.len());
-        // SAFETY: as above. What is in it is not read: it could be any bytes.
+        // SAFETY: as above. The present elements may be any bytes, and are not read.
         unsafe { self.data.copy_from(flags.as_ptr(), self.len) };
     }
 }

@@ -1,9 +1,11 @@
-//! Who works with which memory: what scopes ask before they read or write.
+//! A table of which call uses which memory. Scopes ask it before they read or write, so that no memory
+//! is written by one and used by another.
 //!
-//! By addresses and not by arrays: two of them may have come to one memory by ways that NumPy does
-//! not know. A scope notes its own places, and hangs them up for others while it lets go of the
-//! interpreter, which is the only time that another call can begin. What is hung up is reached with the
-//! interpreter held, which is the lock that guards it; as long as nothing is, that costs one load.
+//! It goes by addresses, not by arrays, since two arrays may share memory in ways that NumPy does not
+//! know. A scope notes its places (ranges of addresses) in its own [`Places`]. It publishes them in a
+//! linked list while it has released the GIL, which is the only time that another call can begin. The
+//! GIL guards the list. While no call is detached, that is while the list is empty, asking costs one
+//! load.
 
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -15,7 +17,8 @@ use pyo3::prelude::*;
 
 use super::{being_written, not_writable, shared};
 
-/// Arrays that one call reads, or writes to, at most: an update of SAC has seven and ten.
+/// The most arrays that one call reads, and the most that it writes to. An update of SAC reads seven
+/// and writes to ten.
 const MOST: usize = 12;
 
 /// What a call does with memory.
@@ -23,24 +26,25 @@ const MOST: usize = 12;
 pub(super) enum Use {
     Read,
     Write,
-    /// When it no longer reads anything.
+    /// It writes after its last read, so its own reads may overlap.
     WriteLater,
 }
 
+/// The addresses `start..end` of an array, and its name for errors.
 struct Place {
     start: usize,
     end: usize,
     name: &'static str,
 }
 
-/// Places of one kind.
-struct List {
+/// The places that a call reads, or those that it writes to.
+struct PlaceList {
     len: Cell<usize>,
-    /// Of which the first so many are set.
+    /// The first `len` are initialised.
     all: [UnsafeCell<MaybeUninit<Place>>; MOST],
 }
 
-impl List {
+impl PlaceList {
     #[inline(always)]
     fn new() -> Self {
         Self {
@@ -49,12 +53,12 @@ impl List {
         }
     }
 
-    /// The name of the first one that overlaps with `place`.
+    /// The name of the first place that overlaps with `place`.
     #[inline(always)]
     fn find(&self, place: &Place) -> Option<&'static str> {
         let mut set = self.all.iter().take(self.len.get());
         set.find_map(|other| {
-            // SAFETY: as many are set, and one that is set is never changed.
+            // SAFETY: the first `len` are initialised, and never change.
             let other = unsafe { (*other.get()).assume_init_ref() };
             (other.start < place.end && place.start < other.end).then_some(other.name)
         })
@@ -66,7 +70,8 @@ impl List {
         let Some(free) = self.all.get(len) else {
             return Err(too_many());
         };
-        // SAFETY: `find` looks at those alone that are counted, and this one is not yet.
+        // SAFETY: `find` looks at the first `len` alone, and this one is behind them, so nobody refers
+        // to it.
         unsafe { (*free.get()).write(place) };
         self.len.set(len + 1);
         Ok(())
@@ -80,9 +85,9 @@ fn too_many() -> PyErr {
 
 /// The places of one call, in its scope.
 pub(super) struct Places {
-    read: List,
-    written: List,
-    /// Those of another call that were hung up before.
+    read: PlaceList,
+    written: PlaceList,
+    /// The next call in the list of published places, or null.
     next: Cell<*const Places>,
 }
 
@@ -91,33 +96,35 @@ impl Places {
     #[inline(always)]
     pub(super) fn new() -> Self {
         Self {
-            read: List::new(),
-            written: List::new(),
+            read: PlaceList::new(),
+            written: PlaceList::new(),
             next: Cell::new(ptr::null()),
         }
     }
 }
 
-/// The last call that let go of the interpreter with its places hung up.
+/// The head of the list of published places: those of the call that released the GIL last.
 struct Last(Cell<*const Places>);
 
-// SAFETY: it is reached by this file alone, always with the interpreter held (a token of it is asked for).
+// SAFETY: only this file uses it, and only in functions that have `Python<'_>`, so with the GIL held.
 unsafe impl Sync for Last {}
 
 static LAST: Last = Last(Cell::new(ptr::null()));
 
-/// Whether anything is hung up.
+/// Whether no call is detached, that is, has released the GIL with its places published.
 #[inline]
-fn nobody_is_away(_py: Python<'_>) -> bool {
+fn none_detached(_py: Python<'_>) -> bool {
     LAST.0.get().is_null()
 }
 
-/// Refuses what a call that is away works with.
+/// ValueError if a detached call uses `place` in a way that excludes `how`: reading excludes writing,
+/// and writing excludes both.
 #[cold]
-fn ask_those_away(_py: Python<'_>, argument: &str, place: &Place, how: Use) -> PyResult<()> {
+fn ask_detached(_py: Python<'_>, argument: &str, place: &Place, how: Use) -> PyResult<()> {
     let mut at = LAST.0.get();
-    // SAFETY: places that are hung up lie in a scope that does not end before they are taken down; its
-    // thread changes none of them meanwhile, nor what is hung up, which takes the interpreter.
+    // SAFETY: published places lie in the stack frame of a scope, which does not end before they are
+    // removed. Their own thread does not change them while it is detached, and the list changes only
+    // with the GIL held, which this thread has.
     while let Some(places) = unsafe { at.as_ref() } {
         if how == Use::Read && places.written.find(place).is_some() {
             return Err(being_written(argument));
@@ -130,35 +137,37 @@ fn ask_those_away(_py: Python<'_>, argument: &str, place: &Place, how: Use) -> P
     Ok(())
 }
 
-/// Refuses what a call that is away writes to, for a call that reads and keeps the interpreter.
+/// ValueError if a detached call writes to `addresses`: for a call that reads them and keeps the GIL,
+/// and so notes nothing.
 #[inline]
 pub(super) fn ask(py: Python<'_>, argument: &str, addresses: Range<usize>) -> PyResult<()> {
-    if nobody_is_away(py) {
+    if none_detached(py) {
         return Ok(());
     }
     let Range { start, end } = addresses;
     let name = "";
-    ask_those_away(py, argument, &Place { start, end, name }, Use::Read)
+    ask_detached(py, argument, &Place { start, end, name }, Use::Read)
 }
 
-/// What one call works with, from its looking at arrays to its end.
+/// The places of a scope with the GIL's token, as long as the scope lasts.
 pub(super) struct Entry<'s> {
     pub(super) py: Python<'s>,
     places: &'s Places,
 }
 
 impl<'s> Entry<'s> {
-    /// `places` are new ones, which stay where they are.
+    /// `places` must be new ones.
     #[inline]
     pub(super) fn new(py: Python<'s>, places: &'s Places) -> Self {
         Self { py, places }
     }
 
-    /// Notes what the call does with an array; ValueError if this call, or one that is away, works with the
-    /// same memory in a way that excludes it. `argument` is what this error names; later errors of this
-    /// call know the array as `name`.
+    /// Notes that the call uses the array at `addresses`. ValueError if this call or a detached one
+    /// uses the same memory in a way that excludes it. A conflict with a detached call is reported
+    /// under the name `argument`, one within this call under `name`.
     ///
-    /// Inlined: called, it took 30 to 70 instructions an array, most of them to pass its arguments.
+    /// It is inlined, since a call took 30 to 70 instructions for each array, most of them to pass the
+    /// arguments.
     #[inline(always)]
     pub(super) fn note(
         &self,
@@ -169,8 +178,8 @@ impl<'s> Entry<'s> {
     ) -> PyResult<()> {
         let Range { start, end } = addresses;
         let place = Place { start, end, name };
-        if !nobody_is_away(self.py) {
-            ask_those_away(self.py, argument, &place, how)?;
+        if !none_detached(self.py) {
+            ask_detached(self.py, argument, &place, how)?;
         }
         let Places { read, written, .. } = self.places;
         let other = match how {
@@ -185,21 +194,22 @@ impl<'s> Entry<'s> {
         }
     }
 
-    /// `work` with the interpreter let go of, and the places hung up for others.
+    /// Runs `work` with the GIL released and the places published.
     #[inline]
     pub(super) fn detach<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        let _hung_up = HungUp::new(self.py, self.places);
+        let _published = Published::new(self.py, self.places);
         self.py.detach(work)
     }
 }
 
-/// Takes the places down again in the end, when the interpreter is held again.
-struct HungUp<'a> {
+/// A guard that publishes the places of a call. When dropped, with the GIL held again, it removes them
+/// from the list.
+struct Published<'a> {
     _held: Python<'a>,
     places: &'a Places,
 }
 
-impl<'a> HungUp<'a> {
+impl<'a> Published<'a> {
     #[inline]
     fn new(py: Python<'a>, places: &'a Places) -> Self {
         places.next.set(LAST.0.replace(places));
@@ -207,11 +217,11 @@ impl<'a> HungUp<'a> {
     }
 }
 
-impl Drop for HungUp<'_> {
+impl Drop for Published<'_> {
     #[inline]
     fn drop(&mut self) {
         let mut at = &LAST.0;
-        // SAFETY: as in `ask_those_away`.
+        // SAFETY: as in `ask_detached`.
         while let Some(places) = unsafe { at.get().as_ref() } {
             if ptr::eq(places, self.places) {
                 at.set(places.next.get());
@@ -222,7 +232,7 @@ impl Drop for HungUp<'_> {
     }
 }
 
-/// In a process that was forked off: the threads of those calls are not here.
+/// Called after a fork in the child, which has none of the threads whose calls are in the list.
 pub(crate) fn forked(_py: Python<'_>) {
     LAST.0.set(ptr::null());
 }

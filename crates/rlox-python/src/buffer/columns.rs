@@ -1,4 +1,5 @@
-//! The arrays of a sample.
+//! The arrays of a sample: where they come from, the slices of them that a sample is written to, and
+//! the dictionary that the caller gets.
 
 use std::borrow::Borrow;
 
@@ -10,7 +11,7 @@ use rlox_core::buffer::Columns;
 use crate::arrays::{Detaching, Kept, Number, Own, Recycled, Refilled, made};
 use crate::names::names;
 
-/// The columns of a sample; those of weights and indices only where rows are drawn by priority.
+/// An array for each column of a sample.
 pub struct Arrays<A> {
     pub(super) shape: Shape,
     pub(super) obs: A,
@@ -22,16 +23,16 @@ pub struct Arrays<A> {
     pub(super) weighted: Option<Weighted<A>>,
 }
 
-/// The columns of rows that are drawn by priority.
+/// The columns that only prioritised samples have.
 pub(crate) struct Weighted<A> {
     pub(super) weights: A,
     pub(super) indices: A,
 }
 
-/// Batch size, dimension of an observation, dimension of an action.
+/// `[batch_size, obs_dim, act_dim]`
 pub(super) type Shape = [usize; 3];
 
-/// Arrays of earlier samples.
+/// The arrays of earlier samples, to be given out again when nobody holds them.
 pub struct RecycledSamples {
     obs: Recycled,
     action: Recycled,
@@ -42,6 +43,7 @@ pub struct RecycledSamples {
 }
 
 impl RecycledSamples {
+    /// None yet, and never more than `room` of each kind.
     pub(super) fn new(room: usize) -> Self {
         let [obs, action, reward, flags, weights, indices] = [(); 6].map(|()| Recycled::new(room));
         Self {
@@ -54,6 +56,7 @@ impl RecycledSamples {
         }
     }
 
+    /// Arrays for a sample of this shape, with weights and indices if `WEIGHTED`.
     pub(super) fn take<O: Number, const WEIGHTED: bool>(
         &mut self,
         py: Python<'_>,
@@ -83,7 +86,7 @@ impl RecycledSamples {
 }
 
 impl Arrays<Own> {
-    /// The arrays, which are their caller's from here on.
+    /// The arrays, which belong to the caller of the binding from now on.
     pub(super) fn give(self) -> Arrays<Py<PyAny>> {
         Arrays {
             shape: self.shape,
@@ -100,7 +103,7 @@ impl Arrays<Own> {
         }
     }
 
-    /// The arrays, to be written to again when their caller has them.
+    /// The arrays, to be given to a caller and written to again by later samples.
     pub(super) fn keep(self, py: Python<'_>) -> PyResult<Arrays<Kept>> {
         Ok(Arrays {
             shape: self.shape,
@@ -122,8 +125,8 @@ impl Arrays<Own> {
 }
 
 impl<A: Refilled> Arrays<A> {
-    /// What a sample is written to; None if one of them was marked read-only, to keep what is in it, was
-    /// made an array of other elements, or is one that somebody works with.
+    /// The slices that a sample is written to. None if an array was marked read-only, has another dtype
+    /// or size by now, or is in use by another call.
     pub(super) fn columns<'x, O: Number>(
         &'x mut self,
         scope: &'x Detaching<'_>,
@@ -149,7 +152,7 @@ impl<A: Refilled> Arrays<A> {
 }
 
 impl<A: Borrow<Py<PyAny>>> Arrays<A> {
-    /// The sample as its caller gets it.
+    /// The sample as a dictionary of its arrays.
     pub(super) fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (dict, names) = (made::dict(py)?, names(py));
         dict.set_item(&names.obs, self.obs.borrow())?;

@@ -1,14 +1,14 @@
-//! P11's seam: what happens to the global interpreter lock while a batch is sampled.
+//! P11's seam: whether the GIL is held or released while a batch is sampled.
 
 use crate::arrays::Detaching;
 
-/// How to run work that touches nothing of Python's.
+/// How to run work that uses no Python objects.
 pub trait Gil {
-    /// `work`, whose arrays are those of `scope`.
+    /// Runs `work`, which uses the arrays of `scope`.
     fn run<T: Send>(scope: &Detaching<'_>, work: impl FnOnce() -> T + Send) -> T;
 }
 
-/// Before: the lock is held, no other Python thread runs meanwhile.
+/// The baseline: the GIL is held, so no other Python thread runs meanwhile.
 pub struct Held;
 
 impl Gil for Held {
@@ -17,7 +17,7 @@ impl Gil for Held {
     }
 }
 
-/// After: the lock is released, other Python threads run meanwhile.
+/// The optimised form: the GIL is released, so other Python threads run meanwhile.
 pub struct Released;
 
 impl Gil for Released {

@@ -1,10 +1,10 @@
-//! The replay buffers' classes, and what they share.
+//! The classes of the replay buffers, and what they share.
 //!
-//! Each buffer stands behind a lock of its own and the classes are frozen, so that a thread that
-//! pushes while another samples with the interpreter released waits for it, instead of being told
-//! "Already borrowed". Nothing of Python's is called while it is held, so it cannot deadlock with the
-//! interpreter's lock. The scopes of `arrays` take it before they look at arrays: who waits for it lets
-//! go of the interpreter, and others may change them meanwhile.
+//! Each buffer has a lock of its own, and the classes are frozen. So a thread that pushes while another
+//! one samples with the GIL released waits for it; PyO3's own check would raise "Already borrowed". No
+//! Python code runs while the lock is held, so it cannot deadlock with the GIL. The scopes of `arrays`
+//! take the lock before they look at arrays, since waiting for it releases the GIL, and other threads
+//! may change the arrays meanwhile.
 
 mod columns;
 pub(crate) mod gil;
@@ -23,13 +23,13 @@ use crate::crossing::Site;
 use crate::errors::to_py;
 use crate::lock::Lock;
 
-/// A buffer with observations of either type.
+/// A buffer whose observations are float32 or uint8.
 pub(crate) enum ByObs<F, U> {
     F32(Lock<F>),
     U8(Lock<U>),
 }
 
-/// Runs the same code on whichever buffer `$either` holds.
+/// Runs the same code for the buffer of either type that `$either` has.
 macro_rules! each {
     ($either:expr, $buffer:ident => $body:expr) => {
         match &$either {
@@ -40,7 +40,7 @@ macro_rules! each {
 }
 pub(crate) use each;
 
-/// Whether observations are bytes, from the name of their dtype.
+/// Whether the dtype with this name is uint8; ValueError if it is neither that nor float32.
 pub(crate) fn obs_are_bytes(obs_dtype: &str) -> PyResult<bool> {
     match obs_dtype {
         "float32" => Ok(false),
@@ -51,9 +51,9 @@ pub(crate) fn obs_are_bytes(obs_dtype: &str) -> PyResult<bool> {
     }
 }
 
-/// The arguments of `push`.
+/// The arguments of the Python method `push`.
 #[allow(missing_docs, reason = "`ReplayBuffer.push` says what each is")]
-pub struct Transition<'a, 'py> {
+pub struct PushArguments<'a, 'py> {
     pub obs: &'a Bound<'py, PyAny>,
     pub next_obs: &'a Bound<'py, PyAny>,
     pub action: &'a Bound<'py, PyAny>,
@@ -62,11 +62,11 @@ pub struct Transition<'a, 'py> {
     pub truncated: bool,
 }
 
-/// `intake` is a twin of P3's, `borrows` one of P23's.
+/// Stores one transition. `intake` is a form of P3, `borrows` one of P23.
 pub fn push<O: ObsElement + Number, B: Replay<O> + Send>(
     buffer: &Lock<B>,
     site: &'static Site,
-    transition: &Transition<'_, '_>,
+    transition: &PushArguments<'_, '_>,
     borrows: Borrows,
     intake: impl FnOnce(&mut B, Experience<'_, O>) -> Result<(), RloxError> + Send,
 ) -> PyResult<()> {
@@ -97,10 +97,10 @@ pub fn push<O: ObsElement + Number, B: Replay<O> + Send>(
     })
 }
 
-/// The arguments of `push_batch`, in its order.
+/// The arguments of the Python method `push_batch`, in its order.
 pub(crate) type BatchArguments<'a, 'py> = [&'a Bound<'py, PyAny>; 6];
 
-/// `borrows` is a twin of P23's.
+/// Stores many transitions. `borrows` is a form of P23.
 pub fn push_batch<O: ObsElement + Number>(
     buffer: &Lock<impl Replay<O> + Send>,
     site: &'static Site,

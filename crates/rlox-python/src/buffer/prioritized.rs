@@ -1,4 +1,4 @@
-//! `PrioritizedReplayBuffer`.
+//! The class `PrioritizedReplayBuffer`.
 
 use numpy::Ix1;
 use pyo3::prelude::*;
@@ -6,8 +6,8 @@ use pyo3::types::PyDict;
 use rlox_core::buffer::{Replay, intake};
 use rlox_core::switchboard as buffer;
 
-use super::sampling::{self, Memory};
-use super::{ByObs, Transition, each, obs_are_bytes};
+use super::sampling::{self, SampleMemory};
+use super::{ByObs, PushArguments, each, obs_are_bytes};
 use crate::arrays::{Argument, BORROWS, Float, Looks, Number, ROOM, Reading, reading};
 use crate::crossing::{PER_PUSH, PER_PUSH_BATCH, PER_SAMPLE, PER_UPDATE_PRIORITIES};
 use crate::errors::{reserved, to_py};
@@ -45,7 +45,7 @@ use crate::numbers::{seed as convert_seed, size};
 #[pyclass(frozen, module = "rlox._core")]
 pub struct PrioritizedReplayBuffer {
     inner: ByObs<buffer::PrioritizedReplayBuffer<f32>, buffer::PrioritizedReplayBuffer<u8>>,
-    memory: Memory,
+    memory: SampleMemory,
 }
 
 #[pymethods]
@@ -79,7 +79,7 @@ impl PrioritizedReplayBuffer {
         };
         Ok(Self {
             inner,
-            memory: Memory::new(ROOM),
+            memory: SampleMemory::new(ROOM),
         })
     }
 
@@ -95,9 +95,9 @@ impl PrioritizedReplayBuffer {
     /// Raises
     /// ------
     /// ValueError
-    ///     A shape, an array not contiguous in C order, a reward that is not finite.
+    ///     A wrong shape, an array not contiguous in C order, a reward that is not finite.
     /// TypeError
-    ///     No array, or another dtype.
+    ///     An argument that is no array, or has another dtype.
     fn push(
         &self,
         obs: &Bound<'_, PyAny>,
@@ -107,7 +107,7 @@ impl PrioritizedReplayBuffer {
         terminated: bool,
         truncated: bool,
     ) -> PyResult<()> {
-        let transition = Transition {
+        let transition = PushArguments {
             obs,
             next_obs,
             action,
@@ -130,9 +130,9 @@ impl PrioritizedReplayBuffer {
     /// Raises
     /// ------
     /// ValueError
-    ///     A shape, an array not contiguous in C order, a reward that is not finite.
+    ///     A wrong shape, an array not contiguous in C order, a reward that is not finite.
     /// TypeError
-    ///     No array, or another dtype.
+    ///     An argument that is no array, or has another dtype.
     fn push_batch(
         &self,
         obs: &Bound<'_, PyAny>,
@@ -205,10 +205,10 @@ impl PrioritizedReplayBuffer {
     /// Raises
     /// ------
     /// ValueError
-    ///     A shape, an index of no stored transition, a priority that is negative, NaN or so large
-    ///     that the sum overflows.
+    ///     A wrong shape, an index of no stored transition, a priority that is negative, NaN or so
+    ///     large that the sum overflows.
     /// TypeError
-    ///     No array, or another dtype.
+    ///     An argument that is no array, or has another dtype.
     fn update_priorities(
         &self,
         indices: &Bound<'_, PyAny>,
@@ -259,7 +259,7 @@ impl PrioritizedReplayBuffer {
     }
 }
 
-/// Numbers of either type as float64, and how many bytes they were.
+/// The numbers of an array, float64 or float32, as float64, and the bytes of the array.
 fn wide(look: &Reading<'_>, numbers: Argument<'_>) -> PyResult<(Vec<f64>, usize)> {
     fn of<T: Number + Into<f64>>(
         look: &Reading<'_>,

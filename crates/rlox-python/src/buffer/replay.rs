@@ -1,12 +1,12 @@
-//! `ReplayBuffer`.
+//! The class `ReplayBuffer`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_core::buffer::{Replay, intake};
 use rlox_core::switchboard as buffer;
 
-use super::sampling::{self, Memory};
-use super::{ByObs, Transition, each, obs_are_bytes};
+use super::sampling::{self, SampleMemory};
+use super::{ByObs, PushArguments, each, obs_are_bytes};
 use crate::arrays::{BORROWS, ROOM};
 use crate::crossing::{REPLAY_PUSH, REPLAY_PUSH_BATCH, REPLAY_SAMPLE};
 use crate::errors::to_py;
@@ -35,7 +35,7 @@ use crate::numbers::{seed as convert_seed, size};
 #[pyclass(frozen, module = "rlox._core")]
 pub struct ReplayBuffer {
     inner: ByObs<buffer::ReplayBuffer<f32>, buffer::ReplayBuffer<u8>>,
-    memory: Memory,
+    memory: SampleMemory,
 }
 
 #[pymethods]
@@ -64,7 +64,7 @@ impl ReplayBuffer {
         };
         Ok(Self {
             inner,
-            memory: Memory::new(ROOM),
+            memory: SampleMemory::new(ROOM),
         })
     }
 
@@ -80,9 +80,9 @@ impl ReplayBuffer {
     /// Raises
     /// ------
     /// ValueError
-    ///     A shape, an array not contiguous in C order, a reward that is not finite.
+    ///     A wrong shape, an array not contiguous in C order, a reward that is not finite.
     /// TypeError
-    ///     No array, or another dtype.
+    ///     An argument that is no array, or has another dtype.
     fn push(
         &self,
         obs: &Bound<'_, PyAny>,
@@ -92,7 +92,7 @@ impl ReplayBuffer {
         terminated: bool,
         truncated: bool,
     ) -> PyResult<()> {
-        let transition = Transition {
+        let transition = PushArguments {
             obs,
             next_obs,
             action,
@@ -115,9 +115,9 @@ impl ReplayBuffer {
     /// Raises
     /// ------
     /// ValueError
-    ///     A shape, an array not contiguous in C order, a reward that is not finite.
+    ///     A wrong shape, an array not contiguous in C order, a reward that is not finite.
     /// TypeError
-    ///     No array, or another dtype.
+    ///     An argument that is no array, or has another dtype.
     fn push_batch(
         &self,
         obs: &Bound<'_, PyAny>,

@@ -1,7 +1,7 @@
-//! Samples as dictionaries of arrays: P20's seam, and P11's around it.
+//! Samples as dictionaries of arrays: P20's seam, with P11's around it.
 //!
-//! The arrays are new ones, earlier ones that nobody holds, or those that the buffer keeps for callers
-//! who want no copy.
+//! The arrays are new ones, or earlier ones that nobody holds any more. With `copy=False` they are the
+//! ones that the buffer keeps, and that each sample overwrites.
 
 use std::sync::Mutex;
 
@@ -19,27 +19,27 @@ use crate::crossing::Site;
 use crate::errors::to_py;
 use crate::lock::{Lock, briefly};
 
-/// The arrays of one batch size that a buffer writes its samples into, over and over. They are taken
-/// out while they are written: what Python collects meanwhile may have a finaliser that samples. Boxed,
-/// since to take them out and put them back moves them some six times a sample.
+/// The kept arrays of one batch size. A sample takes them out while it writes to them, since a
+/// finaliser that runs meanwhile may sample, too. They are boxed, since taking them out and putting
+/// them back moves them some six times a sample.
 type KeptSample = Mutex<Option<Box<Arrays<Kept>>>>;
 
 /// Where a sample's arrays come from.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
-    /// The same ones at every call.
+    /// The kept arrays, the same ones at every call.
     Kept(&'a KeptSample),
-    /// Those that nobody holds.
+    /// New arrays, or earlier ones that nobody holds.
     Recycled(&'a Mutex<RecycledSamples>),
 }
 
-/// What a buffer gives samples in.
-pub struct Memory {
+/// The arrays of a buffer's samples.
+pub struct SampleMemory {
     kept: KeptSample,
     recycled: Mutex<RecycledSamples>,
 }
 
-impl Memory {
+impl SampleMemory {
     /// None yet, and never more than `room` arrays of a kind.
     pub fn new(room: usize) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Memory {
         }
     }
 
-    /// Arrays that the caller may keep, or those that the next sample is written into.
+    /// With `copy`, arrays that the caller may keep; without it, those that the next sample overwrites.
     pub fn source(&self, copy: bool) -> Source<'_> {
         if copy {
             Source::Recycled(&self.recycled)
@@ -58,9 +58,9 @@ impl Memory {
     }
 }
 
-/// How a sample gets into arrays.
+/// How a sample gets into arrays: P20's seam.
 pub trait Sampling {
-    /// A sample in arrays that are its caller's.
+    /// A sample in arrays that belong to the caller.
     fn owned<'py, G: Gil, O: ObsElement + Number, B: Replay<O> + Send, const WEIGHTED: bool>(
         py: Python<'py>,
         buffer: &Lock<B>,
@@ -69,7 +69,7 @@ pub trait Sampling {
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>>;
 
-    /// Draws into `columns`.
+    /// Draws a sample, and writes it to `columns`.
     fn draw<O: ObsElement, B: Replay<O>>(
         buffer: &mut B,
         seed: Option<u64>,
@@ -77,10 +77,11 @@ pub trait Sampling {
     ) -> Result<(), RloxError>;
 }
 
-/// Before: row by row into a batch of the core's, whose columns are then handed over or copied.
+/// The baseline: the core makes a batch row by row, and its columns become the arrays or are copied to
+/// them.
 pub struct ByBatch;
 
-/// After: column by column straight into the arrays.
+/// The optimised form: the core writes column by column to the arrays.
 pub struct IntoArrays;
 
 impl Sampling for ByBatch {
@@ -165,7 +166,7 @@ impl Sampling for IntoArrays {
     }
 }
 
-/// A sample of `batch_size`.
+/// A sample of `batch_size` transitions, by the forms of P11 and P20 that this build uses.
 pub(crate) fn sample<'py, O: ObsElement + Number, B: Replay<O> + Send, const WEIGHTED: bool>(
     py: Python<'py>,
     buffer: &Lock<B>,
@@ -183,7 +184,7 @@ pub(crate) fn sample<'py, O: ObsElement + Number, B: Replay<O> + Send, const WEI
     how(py, buffer, source, site, batch_size, seed)
 }
 
-/// The same, whatever the build's choices for P11 and P20 are.
+/// A sample by the given forms of P11 and P20.
 pub fn sample_under<
     'py,
     G: Gil,
@@ -216,7 +217,8 @@ pub fn sample_under<
     };
     let taken = briefly(kept).take();
     let mut arrays = taken.filter(|arrays| arrays.shape == shape);
-    // Who works with the kept arrays meanwhile keeps them, and other ones are made.
+    // Kept arrays that are in use, or are not what they were, are left to whoever has them, and new
+    // ones are made.
     let mut filled = match &mut arrays {
         Some(arrays) => arrays.fill::<G, S, O, B>(py, buffer, seed),
         None => Ok(false),
@@ -234,7 +236,7 @@ pub fn sample_under<
         _ => Err(changed()),
     };
     let others = std::mem::replace(&mut *briefly(kept), arrays);
-    drop(others); // of a call in between; unlocked, since that may run Python
+    drop(others); // another call's; dropped after `kept` is unlocked, since that may run Python
     sampled
 }
 
@@ -253,7 +255,7 @@ pub(crate) fn transitions<'py, O: ObsElement + Number, B: Replay<O> + Send>(
         let copied = detaching(py, buffer, |buffer, scope| {
             let storage = buffer.storage();
             if storage.len() != shape[0] {
-                return Ok(false); // somebody pushed while the arrays were made
+                return Ok(false); // another thread pushed while the arrays were made
             }
             let mut columns = arrays.columns::<O>(scope).ok_or_else(changed)?;
             storage.copy_into(&mut columns).map_err(to_py)?;
@@ -265,13 +267,14 @@ pub(crate) fn transitions<'py, O: ObsElement + Number, B: Replay<O> + Send>(
     }
 }
 
-/// The error for new arrays that a finaliser has got hold of.
+/// The error for new arrays that a finaliser has found and changed.
 fn changed() -> PyErr {
     PyRuntimeError::new_err("the arrays of a sample were changed while it was drawn")
 }
 
 impl<A: Refilled + Send> Arrays<A> {
-    /// Writes a sample into them; false, and nothing done, if they no longer do.
+    /// Writes a sample to the arrays. Returns false, and does nothing, if they cannot be written to as
+    /// [`Self::columns`] says.
     fn fill<G: Gil, S: Sampling, O: ObsElement + Number, B: Replay<O> + Send>(
         &mut self,
         py: Python<'_>,

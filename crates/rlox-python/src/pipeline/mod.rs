@@ -1,4 +1,8 @@
-//! The background collector for Python: a policy of Python callables, rollouts as NumPy arrays.
+//! `AsyncCollector`: collects rollouts in a thread of its own, while Python learns. The policy is two
+//! Python callables, rollouts are NumPy arrays.
+//!
+//! The thread calls Python, so it must end before the interpreter does, and the object must cope with
+//! forks and with being dropped while the thread is at work. Most of this file is about that.
 
 mod policy;
 
@@ -22,46 +26,52 @@ use crate::errors::to_py;
 use crate::lock::{self, Busy, left_behind, process};
 use policy::PyPolicy;
 
-/// How long to wait at a time before Python may handle a signal.
+/// How long to wait at a time; then Python may handle signals, such as Ctrl-C.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long the exit of the interpreter waits for a policy that does not return.
+/// How long the interpreter's exit waits for a policy that does not return.
 const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 
+/// A collector as its Python object and [`LIVE`] share it.
 pub(crate) struct Shared {
     collector: Mutex<CoreCollector<Chosen, PyErr>>,
-    /// Whether the thread's work has ended while the thread itself was not yet waited for.
+    /// Whether the thread's work has ended, and nobody has waited yet for the thread itself to end.
     ending: Arc<AtomicBool>,
 }
 
-/// Collectors whose threads may still call Python, also those that Python has dropped, and all that
-/// somebody has: in a process that is forked off the last of each is here, and is never let go of.
+/// All collectors that Python still has, and those that it has dropped while their threads may still
+/// call Python. A child of a fork keeps a reference to each for ever, so that it never drops a thread
+/// that it does not have.
 static LIVE: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
 
 /// A thread that collects rollouts from native environments while the caller learns.
 ///
-/// `start()` begins a rollout, `take()` waits for it and hands it over; in between the policy must
-/// not change, so that the same seed gives the same rollouts. The environments belong to the
-/// collector until `close()`, which the exit of a `with` block calls. One that is dropped without it
-/// gives them back, too, at their next use, which waits for the step that its thread is in.
+/// `start()` begins a rollout; `take()` waits for its end and returns it. Between the two the policy
+/// must not change: then the same seed gives the same rollouts. The environments belong to the
+/// collector until `close()`, which the end of a `with` block calls. A collector that is dropped
+/// without it gives them back at their next use, which waits until its thread has ended the step that
+/// it is in.
 #[pyclass(module = "rlox._core", frozen)]
 pub struct AsyncCollector {
     inner: Arc<Shared>,
     env: Py<VecEnv>,
     n_steps: usize,
-    /// The process that it was made in: in one that was forked off, its thread does not exist.
+    /// The process that it was made in. A child of a fork does not have its thread.
     process: u64,
     closed: AtomicBool,
 }
 
 #[pymethods]
 impl AsyncCollector {
-    /// `act(obs) -> (actions, log_probs, values)` and `value(obs) -> values`, with `obs` float32
-    /// `[n, obs_dim]`, `actions` as the environments take them, the others float32 `[n]`. Both are
-    /// called in the collector's thread; `value` also with the last observations of truncated
-    /// episodes, whose reward gets `gamma * value` before GAE.
+    /// A collector of rollouts of `n_steps` in `env`.
     ///
-    /// Raises ValueError for a range, or for more steps than there is memory for; RuntimeError if
-    /// the environments are in use, or no thread can be started. They stay with the caller then.
+    /// `act(obs)` returns `(actions, log_probs, values)` and `value(obs)` returns `values`. `obs` is
+    /// float32 `[n, obs_dim]`, `actions` are as the environments take them, the others are float32
+    /// `[n]`. Both are called in the collector's thread. `value` is also called with the last
+    /// observations of truncated episodes: `gamma * value` is added to their last reward before GAE.
+    ///
+    /// Raises ValueError for a number out of range or for more steps than there is memory for,
+    /// RuntimeError if the environments are in use or no thread can be started. The caller keeps the
+    /// environments then.
     #[new]
     #[pyo3(signature = (env, act, value, n_steps, gamma=0.99, gae_lambda=0.95))]
     fn new(
@@ -85,10 +95,13 @@ impl AsyncCollector {
         });
         let py = env.py();
         let envs = env.get().envs.lend(py)?;
-        // One thread state for the whole life of the thread: thread-locals of Python code last. A
-        // thread that starts takes a lock of Rust's, and to make its state one of Python's, without
-        // the interpreter; a child that is forked off meanwhile has them locked for ever (Python's
-        // before 3.12). So a fork waits until that is done.
+        // The thread attaches to Python once, so that thread-local variables of Python code last as
+        // long as it.
+        //
+        // While a thread starts it takes a lock of Rust's standard library and, to make its thread
+        // state, one of Python's, both without the GIL. In a child that is forked meanwhile they would
+        // stay locked for ever (Python's before 3.12). So forks wait (`busy`) until the thread has
+        // attached and dropped `starts`.
         let (starts, started) = channel::<()>();
         let ending = Arc::new(AtomicBool::new(false));
         let ends = Ends(Arc::clone(&ending));
@@ -118,7 +131,7 @@ impl AsyncCollector {
         let (mut needed, ended): (Vec<_>, Vec<_>) = live.drain(..).partition(may_be_needed);
         needed.push(Arc::clone(&inner));
         *live = needed;
-        drop(live); // first: to drop what Python gave may run anything of Python's
+        drop(live); // unlocked before `ended` is dropped, which may run Python
         py.detach(|| settle(&ended));
         drop(ended);
         Ok(Self {
@@ -130,19 +143,24 @@ impl AsyncCollector {
         })
     }
 
-    /// Begin the next rollout, with the policy as it is now.
+    /// Begins the next rollout, with the policy as it is now.
+    ///
+    /// Raises RuntimeError if one is under way, or the collector is closed.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         let _crossing = COLLECTOR_START.enter(0);
         self.is_here()?;
         py.detach(|| lock(&self.inner).start()).map_err(to_py)
     }
 
-    /// Wait for the rollout under way and return it, step-major.
+    /// Waits for the end of the rollout under way, and returns it as a dictionary of arrays.
     ///
-    /// `obs` float32 `[n_steps, n_envs, obs_dim]`; `actions` int64 `[n_steps, n_envs]` or float32
-    /// `[n_steps, n_envs, act_dim]`, not clipped; `log_probs` float32; `values`, `rewards`, `advantages`,
-    /// `returns` float64; `terminated`, `truncated` bool (all `[n_steps, n_envs]`). `rewards` are
-    /// the environments' own. An exception of the policy is raised here, and `start()` may follow.
+    /// `obs` is float32 `[n_steps, n_envs, obs_dim]`; `actions` int64 `[n_steps, n_envs]` or float32
+    /// `[n_steps, n_envs, act_dim]`, not clipped. All others are `[n_steps, n_envs]`: `log_probs`
+    /// float32; `values`, `rewards`, `advantages`, `returns` float64; `terminated`, `truncated` bool.
+    /// `rewards` are the environments' own, without the bootstrap.
+    ///
+    /// An exception that the policy raised is raised here; `start()` may be called again then. Raises
+    /// RuntimeError if no rollout is under way.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut crossing = COLLECTOR_TAKE.enter(0);
         self.is_here()?;
@@ -160,10 +178,11 @@ impl AsyncCollector {
         to_dict(py, rollout, shape, &mut crossing)
     }
 
-    /// End the thread and give the environments back; waits for the step it is in. Idempotent.
+    /// Ends the thread, after the step that it is in, and gives the environments back. A second call
+    /// does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_here().is_err() {
-            return Ok(()); // there is nothing to end
+            return Ok(()); // a child of a fork does not have the thread
         }
         not_from_within(py, &self.inner)?;
         py.detach(|| lock(&self.inner).stop());
@@ -188,7 +207,7 @@ impl AsyncCollector {
 }
 
 impl AsyncCollector {
-    /// An error in a process that was forked off.
+    /// RuntimeError in a child of a fork, which does not have the thread.
     fn is_here(&self) -> PyResult<()> {
         if self.process == process() {
             return Ok(());
@@ -197,8 +216,8 @@ impl AsyncCollector {
     }
 }
 
-/// Refuses a call from the thread of `collector`, that is from its policy: that thread would wait for
-/// itself.
+/// RuntimeError for a call from the collector's own thread, that is from its policy: the thread would
+/// wait for itself.
 fn not_from_within(py: Python<'_>, collector: &Shared) -> PyResult<()> {
     if !py.detach(|| lock(collector).is_this_thread()) {
         return Ok(());
@@ -208,8 +227,8 @@ fn not_from_within(py: Python<'_>, collector: &Shared) -> PyResult<()> {
     ))
 }
 
-/// The environments of a collector that nobody has any more, when its thread has ended; None if it
-/// panicked. Waits for the step that it is in, within limits.
+/// Waits for the end of a collector that was dropped, and returns its environments, or None if its
+/// thread panicked. RuntimeError if its policy does not return within [`EXIT_PATIENCE`].
 pub(crate) fn ended(py: Python<'_>, collector: &Shared) -> PyResult<Option<CoreVecEnv>> {
     not_from_within(py, collector)?;
     let deadline = Instant::now() + EXIT_PATIENCE;
@@ -227,13 +246,14 @@ pub(crate) fn ended(py: Python<'_>, collector: &Shared) -> PyResult<Option<CoreV
 }
 
 impl Drop for AsyncCollector {
-    /// Tells the thread to end after the step that it is in, and does not wait: the thread may be waiting
-    /// for the interpreter, which the caller holds.
+    /// Tells the thread to end after the step that it is in. It does not wait, since the thread may
+    /// need the GIL, which the caller holds.
     fn drop(&mut self) {
         if self.is_here().is_err() || self.closed.load(Relaxed) {
             return;
         }
-        // Nobody else has it: whoever waits for its thread keeps the collector.
+        // No method holds the lock now, since a method keeps a reference to this object. Whatever else
+        // may hold it waits for a thread that has ended its work or was told to.
         if let Ok(mut collector) = self.inner.collector.try_lock() {
             collector.stop();
         }
@@ -244,7 +264,8 @@ impl Drop for AsyncCollector {
     }
 }
 
-/// Ends every collector's thread, within limits: a policy may never return.
+/// Ends the threads of all collectors; called at the interpreter's exit. Waits [`EXIT_PATIENCE`] at
+/// most, since a policy may never return.
 #[pyfunction]
 pub(crate) fn close_all(py: Python<'_>) {
     let live = std::mem::take(&mut *live());
@@ -259,8 +280,9 @@ pub(crate) fn close_all(py: Python<'_>) {
     });
 }
 
-/// Before a fork: also waits until threads that end are gone. They take a lock of Rust's, which a
-/// child that is forked off meanwhile has locked for ever, so that none of its own threads ends.
+/// Called before a fork. Waits for short work, and for the end of threads whose work has ended: a
+/// thread that ends takes a lock of Rust's standard library, and in a child that is forked meanwhile
+/// that would stay locked, so that none of the child's threads could end.
 #[pyfunction]
 pub(crate) fn before_fork(py: Python<'_>) {
     lock::before_fork(py);
@@ -278,20 +300,21 @@ pub(crate) fn before_fork(py: Python<'_>) {
     }
 }
 
-/// After it, in the process that forked.
+/// Called after a fork in the parent.
 #[pyfunction]
 pub(crate) fn after_fork() {
     lock::after_fork();
 }
 
-/// In a process that was forked off: none of the threads of the one before came along.
+/// Called after a fork in the child, which has none of the parent's threads.
 #[pyfunction]
 pub(crate) fn forked(py: Python<'_>) {
     pool::forked();
     lock::forked();
     arrays::forked(py);
-    // Neither joined nor waited for; that would be for ever. Nor let go of: a thread of this process
-    // may have the number of one of those.
+    // The collectors' threads are not here: waiting for one would never end. The collectors are not
+    // dropped, either, since that detaches their threads by number, which a thread of this process may
+    // have by now.
     std::mem::forget(std::mem::take(&mut *live()));
 }
 
@@ -299,19 +322,20 @@ fn live() -> MutexGuard<'static, Vec<Arc<Shared>>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether Python still has the collector, or its thread is at work.
+/// Whether Python still has the collector, or its thread is still at work.
 fn may_be_needed(collector: &Arc<Shared>) -> bool {
     Arc::strong_count(collector) > 1 || lock(collector).is_alive()
 }
 
-/// Waits until the threads of collectors whose work has ended are gone.
+/// Waits for the threads of collectors whose work has ended to end.
 fn settle(ended: &[Arc<Shared>]) {
     for collector in ended {
         lock(collector).settle();
     }
 }
 
-/// Notes that a thread ends. Dropped with the interpreter held, so that no fork is under way.
+/// When dropped, at the end of a thread's work, notes that the thread is about to end. It is dropped
+/// with the GIL held, so that no other thread forks just then.
 struct Ends(Arc<AtomicBool>);
 
 impl Drop for Ends {

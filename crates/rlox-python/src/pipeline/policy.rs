@@ -1,4 +1,4 @@
-//! The policy of a collector: two callables of Python's.
+//! The policy of a collector: calls two Python callables from the collector's thread.
 
 use numpy::{Ix1, PyArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
@@ -11,7 +11,7 @@ use crate::crossing::{COLLECTOR_ACT, COLLECTOR_VALUE};
 use crate::env::ActionArray;
 use crate::errors::copied;
 
-/// Two Python callables.
+/// `act` and `value` of `AsyncCollector`.
 pub(super) struct PyPolicy {
     pub(super) act: Py<PyAny>,
     pub(super) value: Py<PyAny>,
@@ -63,10 +63,12 @@ impl Policy for PyPolicy {
     }
 }
 
+/// A copy of an array, float32 `[n]`.
 fn vector(look: &Reading<'_>, argument: Argument<'_>, n: usize) -> PyResult<Vec<f32>> {
     copied(&look.read::<f32, Ix1>(argument, Some(&[n]))?)
 }
 
+/// Calls `f` with the GIL held; RuntimeError while the interpreter shuts down.
 fn attached<R>(f: impl FnOnce(Python<'_>) -> PyResult<R>) -> PyResult<R> {
     Python::try_attach(f)
         .unwrap_or_else(|| Err(PyRuntimeError::new_err("the interpreter is shutting down")))

@@ -1,4 +1,4 @@
-//! One after the other: each step down waits for the one before it.
+//! P22's baseline: one descent after the other, in which each step waits for the one before it.
 
 use crate::buffer::sum_tree::SumTree;
 

@@ -1,5 +1,6 @@
-//! Sixteen side by side, level by level: their loads do not wait for each other, and no branch is
-//! guessed. The comparisons and subtractions of a prefix are the same.
+//! P22's optimised form: sixteen descents at a time, level by level. Their loads do not wait for each
+//! other, and there is no branch for the processor to mispredict. The comparisons and subtractions of
+//! each descent are those of the baseline.
 
 use std::hint::select_unpredictable;
 
@@ -23,7 +24,8 @@ pub fn find_all(tree: &SumTree, prefixes: &[f64], rows: &mut Vec<usize>) {
                 *node = 2 * *node + usize::from(to_right);
             }
         }
-        // Only rounding leads to where all is zero. Whom it has led there takes the other way.
+        // Only rounding can lead a descent to a leaf of zero. Such a prefix is searched again by
+        // `find`, which avoids subtrees of zero.
         let found = nodes.iter().zip(group);
         rows.extend(found.map(|(&leaf, &prefix)| match tree.get(leaf) {
             0.0 => tree.find(prefix),

@@ -1,14 +1,15 @@
-//! Every observation stored once: what followed a row is the observation some rows on.
+//! P24's optimised form: each observation is stored once, since the next observation of a transition is
+//! nearly always the observation of a later one.
 //!
-//! Environments are stepped in turn, so the transition after this one of the same environment comes
-//! `stride` rows later. A push therefore writes its next observation where that transition's
-//! observation will be, and when that one comes it finds it there and writes nothing. If it brings
-//! another one (an episode has ended, or transitions come in no order), what lies there is moved
-//! aside, as the next observation of its own row alone. Which of both it was is told by comparing the
-//! elements, so any order of pushes gives back what was stored; the right one halves the memory.
+//! Environments are stepped in turn, so the next transition of the same environment comes `stride` rows
+//! later. A push writes its next observation to the place of that later observation. When the later
+//! transition comes, its observation is compared with what lies there. If they are equal, nothing is
+//! written. If not (an episode has ended, or transitions come in no order), what lies there is moved
+//! aside, as the next observation of the earlier row alone. So any order of pushes gives back what was
+//! stored, and the usual order takes half the memory.
 //!
-//! Places are rows and 64 more: the spare ones are those of the observations to come. What is aside
-//! has a column of its own, of whose memory only what is needed is ever touched.
+//! There are 64 more places than rows: the spare ones are for observations to come. The observations
+//! that were moved aside have a column of their own, whose memory is touched only as it is needed.
 
 use std::ops::Range;
 
@@ -18,15 +19,16 @@ use crate::buffer::past_caches;
 use crate::buffer::storage::{ObsElement, asked_for, copy, too_large, zeroed};
 use crate::memory::reserved;
 
-/// The widest stride; transitions of more environments in turn have their own next observations.
+/// The number of spare places, and so the largest stride. With more environments, each transition
+/// stores its own next observation.
 const SPARE: usize = 64;
 
 /// Where the next observation of a row is.
 #[derive(Debug, Clone, Copy)]
 enum Next {
-    /// So many places on.
+    /// So many places after the row's observation.
     After(u32),
-    /// Moved aside, by its number there.
+    /// Aside, with this number.
     Aside(u32),
 }
 
@@ -36,44 +38,50 @@ impl Default for Next {
     }
 }
 
-/// One column, and the next observations that are in none of its places.
+/// The observations of a ring, each stored once.
 #[derive(Debug)]
 pub struct ByIndex<O> {
     capacity: usize,
     obs_dim: usize,
+    /// Observations, `[capacity + SPARE, obs_dim]`.
     places: Vec<O>,
+    /// Where the next observation of each row is, `[capacity]`.
     next: Vec<Next>,
-    /// Room for one of each row, of which `n_aside` have been in use.
+    /// Next observations that are in no place, `[capacity, obs_dim]`: one for each row at most.
     aside: Vec<O>,
+    /// How many of `aside` have ever been in use.
     n_aside: u32,
-    /// Those of them whose rows are gone.
+    /// The numbers of those in `aside` that are free again, since their rows were overwritten.
     free: Vec<u32>,
-    /// The row whose turn it is, and the place of its observation.
+    /// The row that is stored next.
     row: usize,
+    /// The place of its observation.
     place: usize,
-    /// The place that row 0 got in this turn of the ring.
+    /// The place that row 0 got when it was last stored.
     first: usize,
-    /// 0 where no order is known.
+    /// After how many rows the next transition of the same environment comes; 0 if no order is known.
     stride: usize,
-    /// Rows at the end that expect their next observation, at most `stride`.
+    /// How many of the latest rows wait for the transition that their next observation belongs to, at
+    /// most `stride`.
     pending: usize,
 }
 
 impl<O: ObsElement> ByIndex<O> {
-    /// Where the observation of a stored row is: those of this turn of the ring lie one after the
-    /// other, those left of the turn before start behind the spare places.
+    /// The place of a stored row's observation. Rows of the present turn of the ring lie one after the
+    /// other from `first` on. Rows left from the turn before lie one turn earlier, which is `SPARE`
+    /// places later around the ring.
     fn place_of(&self, row: usize) -> usize {
         let from_first = if row < self.row { row } else { row + SPARE };
         self.on_from(self.first, from_first)
     }
 
-    /// The place that is `more` on, at most once around.
+    /// The place `more` places after `place`, at most once around the ring.
     fn on_from(&self, place: usize, more: usize) -> usize {
         let (place, n) = (place + more, self.capacity + SPARE);
         if place < n { place } else { place - n }
     }
 
-    /// Where the elements of the observation with this number are, among the places or aside.
+    /// The range of the elements of observation `number`, in `places` or in `aside`.
     fn elements(&self, number: usize) -> Range<usize> {
         number * self.obs_dim..(number + 1) * self.obs_dim
     }
@@ -91,7 +99,8 @@ impl<O: ObsElement> ByIndex<O> {
         self.places[to].copy_from_slice(obs);
     }
 
-    /// Room aside for the next observation of `row`, which has none there yet.
+    /// Assigns the next observation of `row` a number in `aside`, and returns the range of its
+    /// elements.
     fn aside_of(&mut self, row: usize) -> Range<usize> {
         let number = self.free.pop().unwrap_or_else(|| {
             self.n_aside += 1;
@@ -107,8 +116,9 @@ impl<O: ObsElement> ByIndex<O> {
         self.aside[to].copy_from_slice(&self.places[from]);
     }
 
-    /// From here on, transitions of `n` environments come in turn. What the last rows expect will
-    /// not come to where they expect it.
+    /// From now on, transitions of `n` environments come in turn. If the stride changes, the next
+    /// observations of the pending rows are moved aside, since the transitions that they wait for will
+    /// come to other places.
     fn set_stride(&mut self, n: usize) {
         let n = if n <= SPARE && n < self.capacity {
             n
@@ -129,7 +139,7 @@ impl<O: ObsElement> ByIndex<O> {
     fn store(&mut self, obs: &[O], next_obs: &[O]) {
         let (row, place) = (self.row, self.place);
         if let Next::Aside(number) = self.next[row] {
-            self.free.push(number); // that of the transition which is overwritten
+            self.free.push(number); // the transition in this row is overwritten
         }
         let expected = self.stride > 0 && self.pending == self.stride;
         if !(expected && O::same(self.at(place), obs)) {
@@ -156,12 +166,12 @@ impl<O: ObsElement> ByIndex<O> {
 
 impl<O: ObsElement> Observations<O> for ByIndex<O> {
     fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
-        // Numbers of rows are kept in 32 bits.
+        // Numbers in `aside` have 32 bits.
         if u32::try_from(capacity).is_err() {
             return Err(too_large::<O>(capacity, obs_dim));
         }
         let mut free = zeroed(capacity, 1)?;
-        free.clear(); // its memory stays
+        free.clear(); // it keeps its memory
         Ok(Self {
             capacity,
             obs_dim,
@@ -195,7 +205,8 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
         if n == 0 {
             return;
         }
-        // Either a step of `n` environments, or `n` steps of one.
+        // The batch is either a step of `n` environments or `n` steps of one: then one transition
+        // follows the other.
         let of_one = n > 1 && O::same(&next_obs[..dim], &obs[dim..2 * dim]);
         self.set_stride(if of_one { 1 } else { n });
         for (obs, next_obs) in obs.chunks_exact(dim).zip(next_obs.chunks_exact(dim)) {
@@ -215,7 +226,8 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
     }
 
     fn gather(&self, rows: &[usize], obs: &mut [O], next_obs: &mut [O]) {
-        // Row by row, not column by column: what came next mostly lies behind what it came from.
+        // Row by row, not column by column: a row's next observation mostly lies close behind its
+        // observation.
         let large = size_of_val(obs) >= past_caches::LARGE;
         let (obs, next_obs) = (
             obs.chunks_exact_mut(self.obs_dim),

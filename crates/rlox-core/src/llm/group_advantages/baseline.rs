@@ -1,12 +1,13 @@
-//! Group after group, reward after reward; groups in parallel as `S` says.
+//! P17's baseline: the mean and then the variance of each group, reward after reward. Groups are
+//! computed in parallel where the schedule `S` says so.
 
 use rayon::prelude::*;
 
 use crate::llm::ops::Schedule;
 use crate::{Real, pool};
 
-/// Writes each reward's advantage over its group of `group_size`; whether every group's variance is
-/// finite, as it is not where a reward is not.
+/// Writes each reward's advantage over its group of `group_size` to `advantages`. Returns whether every
+/// group's variance is finite; it is not where a reward is not.
 pub fn normalise<S: Schedule, T: Real>(
     rewards: &[T],
     group_size: usize,
@@ -27,7 +28,7 @@ pub fn normalise<S: Schedule, T: Real>(
             .zip(advantages.chunks_mut(group_size))
             .for_each(of_group);
     }
-    // One reward that is not finite makes its whole group NaN.
+    // A reward that is not finite makes all of its group NaN, so the first one of each group tells.
     !advantages.iter().step_by(group_size).any(|a| a.is_nan())
 }
 
@@ -36,7 +37,8 @@ fn normalise_group<T: Real>(rewards: &[T], epsilon: f64, advantages: &mut [T]) {
     let mean = rewards.iter().map(|&r| r.into()).sum::<f64>() / n;
     let centred = |reward: T| reward.into() - mean;
     let variance = rewards.iter().map(|&r| centred(r).powi(2)).sum::<f64>() / n;
-    // An infinite variance would pass for advantages of zero.
+    // An infinite variance would give advantages of 0, and the error would go unnoticed; NaN is
+    // noticed.
     let scale = if variance.is_finite() {
         variance.sqrt() + epsilon
     } else {

@@ -1,12 +1,12 @@
-//! Groups by whole vectors. Mean and variance come from one look at the distances from the group's
-//! first reward:
+//! P17's optimised form: whole vectors of rewards, and one pass for mean and variance. The pass sums
+//! the differences from the group's first reward and their squares:
 //!
 //! ```text
 //! y_i = r_i - r_0     mean(r) - r_0 = mean(y)     var(r) = mean(y²) - mean(y)²
 //! ```
 //!
-//! With n rewards that difference loses no more than a factor of n + 1, since a first reward that lies
-//! far from the others makes the variance as large: var(r) >= mean(y)² / n.
+//! The subtraction in var(r) amplifies rounding errors by no more than n + 1 for a group of n rewards:
+//! if the first reward lies far from the others, the variance is large, too: var(r) >= mean(y)² / n.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -16,11 +16,10 @@ use crate::Real;
 use crate::llm::ops::Schedule;
 use crate::simd::{Instructions, kernel, total};
 
-/// Rewards of a vector.
+/// Rewards in a vector.
 const REWARDS: usize = 8;
 
-/// Writes each reward's advantage over its group, as [`super::baseline::normalise`] does; always in
-/// one thread.
+/// As [`super::baseline::normalise`], on one thread whatever the schedule says.
 pub fn normalise<S: Schedule, T: Real>(
     rewards: &[T],
     group_size: usize,

@@ -39,7 +39,7 @@ fn assert_near<T: Real>(before: &[T], after: &[T], tolerance: f64) -> Result<(),
     Ok(())
 }
 
-/// Holds the vector pass to the form before in precision T, to a relative error of the sums.
+/// Asserts that P16's two forms agree in the type T; `tolerance` is relative to the sums.
 fn assert_kl_agrees<T: Real>(
     tokens: [&[f64]; 2],
     mask: Option<&[u8]>,
@@ -55,7 +55,8 @@ fn assert_kl_agrees<T: Real>(
 }
 
 proptest! {
-    /// Sequences on either side of a block's end; NaN, infinite and extreme tokens where they are masked.
+    /// Sequences a little shorter and longer than whole blocks; NaN, infinite and extreme tokens where
+    /// they are masked.
     #[test]
     fn a_vector_pass_over_tokens_agrees_with_single_ones_at_every_level(
         rows in 1usize..4, n_tokens in prop_oneof![0usize..20, 120usize..140, 255usize..258],
@@ -78,7 +79,7 @@ proptest! {
         })?;
     }
 
-    /// What the polynomial does not take is summed by the form before.
+    /// Outside of the polynomial's range, the baseline computes the sum.
     #[test]
     fn extreme_tokens_count_as_they_did(
         n_tokens in 1usize..140, at in any::<prop::sample::Index>(),

@@ -1,13 +1,15 @@
-//! Token by token, with a call of the exponential for each; sequences in parallel as `S` says.
+//! P16's baseline: token after token in float64, with a call of the exponential for each. Sequences are
+//! computed in parallel where the schedule `S` says so.
 
 use rayon::prelude::*;
 
 use crate::llm::ops::Schedule;
 use crate::{Real, pool};
 
-/// Writes the sums of `sums.len()` sequences, at least one, that have the same number of tokens.
-/// Masked tokens count nothing, whatever they hold; a NaN among the others makes its sum NaN, and so
-/// does infinity less infinity.
+/// Writes to `sums`, `[rows]` with at least one row, the sum over each sequence's tokens. The other
+/// slices are `[rows, n_tokens]`. Tokens where `mask` is 0 do not count, whatever they hold. A NaN
+/// among the others makes its sum NaN, and so does d = infinity, where exp(d) - d is infinity minus
+/// infinity.
 pub fn k3_sums<S: Schedule, T: Real>(
     log_probs_policy: &[T],
     log_probs_ref: &[T],

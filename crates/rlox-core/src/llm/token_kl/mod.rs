@@ -1,4 +1,6 @@
-//! P16's seam: how the sequences of a batch are turned into sums of their tokens' k3.
+//! P16's seam: how k3 is summed over the tokens of each sequence.
+//!
+//! `k3_sums(log_probs_policy, log_probs_ref, mask, sums)` writes a sum for each sequence.
 
 pub mod baseline;
 pub mod optimized;

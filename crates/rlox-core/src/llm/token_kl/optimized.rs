@@ -1,6 +1,6 @@
-//! Tokens by whole vectors, in the precision of the input, with [`Real::exp_rest`] for `exp(d) - 1 - d`:
-//! it does not cancel where the policies are close. Sums of few terms run in that precision, sums of
-//! those in f64.
+//! P16's optimised form: whole vectors of tokens in the inputs' type. [`Real::exp_rest`] computes
+//! `exp(d) - 1 - d` without cancellation, so float32 is exact enough. Sums of eight terms are in the
+//! inputs' type, and the sums of these in float64.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -13,14 +13,15 @@ use crate::llm::ops::Schedule;
 use crate::simd::{Instructions, kernel, total};
 use crate::{Real, pool};
 
-/// Below this many tokens a fork-join costs more than it saves.
+/// Tokens from which on handing work to other threads costs less than it saves.
 const PARALLEL_ELEMENTS: usize = 262_144;
-/// Tokens of a vector.
+/// Tokens in a vector.
 const TOKENS: usize = 16;
-/// Tokens whose terms are added in the input's precision: so many vectors.
+/// Tokens of a block: each lane adds the terms of its eight tokens in the inputs' type.
 const BLOCK: usize = 8 * TOKENS;
 
-/// Writes the sums of all sequences, as [`baseline::k3_sums`] does; when in parallel is said here.
+/// As [`baseline::k3_sums`]. It decides by [`PARALLEL_ELEMENTS`] whether to work in parallel, not by
+/// the schedule `S`.
 pub fn k3_sums<S: Schedule, T: Real>(
     log_probs_policy: &[T],
     log_probs_ref: &[T],
@@ -47,7 +48,8 @@ pub fn k3_sums<S: Schedule, T: Real>(
 }
 
 kernel! {
-    /// The sum over one sequence's tokens; NaN where a log-ratio is out of the polynomial's range.
+    /// The sum over one sequence's tokens; NaN if a difference of log-probabilities is outside of the
+    /// range of [`Real::exp_rest`], for the baseline to compute the sum instead.
     fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>) -> f64 = body;
 }
 
@@ -75,8 +77,8 @@ fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[
     if in_range { total(sums) } else { f64::NAN }
 }
 
-/// log p_ref - log p_policy of a block of tokens; zero, which counts nothing, where the mask is unset
-/// or the sequence has ended.
+/// log p_ref - log p_policy of the block of tokens from `start` on. It is 0, whose term is 0, where the
+/// mask is 0 and after the sequence's end.
 #[inline(always)]
 fn differences<T: Real>(
     policy: &[T],
@@ -101,7 +103,8 @@ fn differences<T: Real>(
     d
 }
 
-/// Compiled by itself for a whole block, whose length is known then.
+/// `d = reference - policy`. It is a function so that it is inlined twice, once for a whole block,
+/// whose length the compiler knows then.
 #[inline(always)]
 fn subtract<T: Real>(policy: &[T], reference: &[T], d: &mut [T]) {
     for i in 0..d.len() {

@@ -1,4 +1,5 @@
-//! The packed forward pass against the formula in f64, at every level that this processor has.
+//! The packed forward pass against the formula in float64, with every instruction set that this
+//! processor has.
 
 #![allow(clippy::unwrap_used)]
 

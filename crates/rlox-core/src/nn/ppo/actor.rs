@@ -1,5 +1,6 @@
-//! The actor's side: the clipped surrogate and the entropy, of one or several categorical
-//! distributions, of bits or of a diagonal Gaussian.
+//! The actor's side of the update: the clipped surrogate and the entropy, with their gradients. The
+//! actor's distribution is one categorical, several categoricals, independent bits or a diagonal
+//! Gaussian.
 
 use super::parts::{Parts, Several, Whole};
 use super::{Actions, Network, Ppo, Rollout, Side, gather};
@@ -20,14 +21,14 @@ pub(super) struct Actor<'a> {
     grad: Vec<f32>,
     grad_log_std: Vec<f32>,
     obs: Vec<f32>,
-    rows: Rows,
-    /// What the minibatch adds to the figures.
+    minibatch: Minibatch,
+    /// The terms of the present minibatch.
     latest: Sums,
-    /// Sums over the minibatches that were learnt from.
+    /// Their sums over the minibatches that a step was made for.
     pub(super) sums: Sums,
 }
 
-/// What the actor adds to the figures.
+/// What the actor contributes to [`super::Figures`].
 #[derive(Default)]
 pub(super) struct Sums {
     pub(super) n_minibatches: usize,
@@ -37,33 +38,33 @@ pub(super) struct Sums {
     pub(super) clip_fraction: f64,
 }
 
-/// One minibatch, `B` rows; kept between minibatches for their memory.
-struct Rows {
+/// The values of one minibatch of `B` rows. It is kept between minibatches for its memory.
+struct Minibatch {
     /// `[B]`, A, normalised if asked for.
     advantages: Vec<f32>,
     /// `[B]`, log pi(a|s) - log pi_old(a|s).
     log_ratio: Vec<f32>,
     /// `[B]`, r.
     ratio: Vec<f32>,
-    /// `[B]`, derivative of the loss by log pi(a|s).
+    /// `[B]`, derivative of the surrogate's loss by log pi(a|s).
     by_log_prob: Vec<f32>,
-    /// `[B, choices]`, H; of a Gaussian it is the same in all rows, and not kept.
+    /// `[B, choices]`, H of a categorical. The other distributions do not keep theirs.
     entropy: Vec<f32>,
     /// `[B, outputs]`, derivative of the loss by the actor's outputs.
     grad_out: Vec<f32>,
-    /// `[B, n_actions]`, log pi(·|s); of a Gaussian `[B, act_dim]`, (a - mean) / deviation; of bits
-    /// `[B, bits]`, -log pi(0|s).
-    by_action: Vec<f32>,
-    /// `[B, n_actions]`, pi(·|s); of bits `[B, bits]`, pi(1|s).
+    /// `[B, outputs]`, by distribution: of categoricals log pi(·|s), of a Gaussian (a - mean) / std, of
+    /// bits -log pi(0|s).
+    per_action: Vec<f32>,
+    /// `[B, outputs]`: of categoricals pi(·|s), of bits pi(1|s).
     probs: Vec<f32>,
-    /// `[B, choices]`, sums over actions.
+    /// `[B, choices]`, the softmax's denominator, then its logarithm.
     totals: Vec<f32>,
-    /// `[act_dim]`, 1 / deviation.
-    precision: Vec<f32>,
+    /// `[act_dim]`, 1 / std of a Gaussian.
+    inverse_std: Vec<f32>,
 }
 
 impl<'a> Actor<'a> {
-    /// With room for minibatches of so many rows.
+    /// With room for minibatches of `rows` rows.
     pub(super) fn new(
         ppo: &'a Ppo,
         network: Network<'a>,
@@ -78,7 +79,7 @@ impl<'a> Actor<'a> {
             grad_log_std: zeros(log_std.as_ref().map_or(0, |log_std| log_std.params.len()))?,
             acts,
             obs: reserved(rows.saturating_mul(network.mlp.n_inputs()))?,
-            rows: Rows::of(rows, network.mlp.n_outputs())?,
+            minibatch: Minibatch::of(rows, network.mlp.n_outputs())?,
             network,
             log_std,
             latest: Sums::default(),
@@ -90,39 +91,46 @@ impl<'a> Actor<'a> {
 impl Side for Actor<'_> {
     fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64> {
         let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
-        let (rows, latest) = (&mut self.rows, &mut self.latest);
+        let (minibatch, latest) = (&mut self.minibatch, &mut self.latest);
         gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
         let outputs = mlp.forward(params, &self.obs, batch.len(), &mut self.acts);
-        rows.take_advantages(self.ppo, rollout, batch);
+        minibatch.take_advantages(self.ppo, rollout, batch);
         match (&self.log_std, rollout.actions) {
             (None, Actions::Discrete(actions)) => {
                 let choices = (actions, Whole(mlp.n_outputs()));
-                rows.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
+                minibatch.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
             }
             (None, Actions::Several { chosen, nvec }) => {
                 let choices = (chosen, Several(nvec));
-                rows.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
+                minibatch.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
             }
             (None, Actions::Bits(actions)) => {
-                rows.bits(outputs, actions, rollout.log_probs, batch);
-                rows.surrogate(self.ppo, latest)?;
-                latest.entropy_loss = rows.bits_gradient(self.ppo, outputs, actions, batch);
+                minibatch.bits(outputs, actions, rollout.log_probs, batch);
+                minibatch.surrogate(self.ppo, latest)?;
+                latest.entropy_loss = minibatch.bits_gradient(self.ppo, outputs, actions, batch);
             }
             (Some(log_std), Actions::Continuous(actions)) => {
                 let log_std = &*log_std.params;
-                rows.gaussian(outputs, log_std, actions, rollout.log_probs, batch);
-                rows.surrogate(self.ppo, latest)?;
+                minibatch.gaussian(outputs, log_std, actions, rollout.log_probs, batch);
+                minibatch.surrogate(self.ppo, latest)?;
                 let entropy = |log_std: &f32| log_std + 0.5 + HALF_LOG_2PI;
                 latest.entropy_loss = -f64::from(log_std.iter().map(entropy).sum::<f32>());
-                rows.gaussian_gradient(self.ppo, &mut self.grad_log_std);
+                minibatch.gaussian_gradient(self.ppo, &mut self.grad_log_std);
             }
-            // `check` has refused the rest.
+            // `check` refuses any other combination.
             _ => return None,
         }
 
         self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
-        mlp.backward(params, &self.obs, batch.len(), acts, &rows.grad_out, grad);
+        mlp.backward(
+            params,
+            &self.obs,
+            batch.len(),
+            acts,
+            &minibatch.grad_out,
+            grad,
+        );
         Some(norm_squared(&self.grad) + norm_squared(&self.grad_log_std))
     }
 
@@ -141,8 +149,8 @@ impl Side for Actor<'_> {
     }
 }
 
-impl Rows {
-    /// With room for so many rows of so many actions.
+impl Minibatch {
+    /// With room for `rows` rows of `actions` outputs.
     fn of(rows: usize, actions: usize) -> Result<Self, RloxError> {
         let all = rows.saturating_mul(actions);
         Ok(Self {
@@ -152,13 +160,14 @@ impl Rows {
             by_log_prob: reserved(rows)?,
             entropy: reserved(all)?,
             grad_out: reserved(all)?,
-            by_action: reserved(all)?,
+            per_action: reserved(all)?,
             probs: reserved(all)?,
             totals: reserved(all)?,
-            precision: reserved(actions)?,
+            inverse_std: reserved(actions)?,
         })
     }
 
+    /// Sets `advantages`, normalised if asked for.
     fn take_advantages(&mut self, ppo: &Ppo, rollout: &Rollout<'_>, batch: &[i64]) {
         gather(rollout.advantages, 1, batch, &mut self.advantages);
         let n = batch.len() as f64;
@@ -175,8 +184,8 @@ impl Rows {
         }
     }
 
-    /// Of `log_ratio` and `advantages`: `ratio`, the figures, and `by_log_prob`. None where the policy
-    /// has moved further than `target_kl` allows.
+    /// Sets `ratio`, `by_log_prob` and the figures from `log_ratio` and `advantages`. None where the
+    /// approximate KL divergence from the old policy is above 1.5 `target_kl`.
     fn surrogate(&mut self, ppo: &Ppo, latest: &mut Sums) -> Option<()> {
         self.ratio.clone_from(&self.log_ratio);
         math::exp(&mut self.ratio);
@@ -192,7 +201,7 @@ impl Rows {
             objective += f64::from(plain.min(bounded));
             kl += f64::from(ratio - 1.0 - log_ratio);
             clipped += u32::from((ratio - 1.0).abs() > ppo.clip_range);
-            // d r / d log pi = r. Where the bounded term is the smaller one, it is constant.
+            // d r / d log pi = r. Where the clipped term is the smaller one, it is constant.
             let moves = plain < bounded || (low <= ratio && ratio <= high);
             self.by_log_prob.push(if moves { -plain / n } else { 0.0 });
         }
@@ -206,8 +215,8 @@ impl Rows {
         (!too_far).then_some(())
     }
 
-    /// All that is made of `logits`, `[B, logits]`, where actions are choices, `[n, choices]`. None as
-    /// of `surrogate`.
+    /// The loss and its gradient by `logits`, `[B, logits]`, where actions are choices, `[n, choices]`.
+    /// None as in `surrogate`.
     fn choose(
         &mut self,
         ppo: &Ppo,
@@ -220,7 +229,7 @@ impl Rows {
         self.categorical(logits, parts);
         let n = parts.in_row();
         let taken = |i: i64| &actions[i as usize * n..][..n];
-        let mut log_probs = parts.of(&self.by_action);
+        let mut log_probs = parts.of(&self.per_action);
         self.log_ratio.clear();
         self.log_ratio.extend(batch.iter().map(|&i| {
             let each = taken(i).iter().zip(&mut log_probs);
@@ -236,15 +245,15 @@ impl Rows {
         Some(())
     }
 
-    /// Log-probabilities in `by_action` and probabilities in `probs` of `logits`.
+    /// Sets `per_action` to the log-softmax of `logits` and `probs` to their softmax.
     fn categorical(&mut self, logits: &[f32], parts: impl Parts) {
-        self.by_action.clear();
-        self.by_action.extend_from_slice(logits);
-        for row in parts.of_mut(&mut self.by_action) {
+        self.per_action.clear();
+        self.per_action.extend_from_slice(logits);
+        for row in parts.of_mut(&mut self.per_action) {
             let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             row.iter_mut().for_each(|logit| *logit -= largest);
         }
-        self.probs.clone_from(&self.by_action);
+        self.probs.clone_from(&self.per_action);
         math::exp(&mut self.probs);
         let sum = |row: &[f32]| row.iter().sum::<f32>();
         self.totals.clear();
@@ -253,15 +262,16 @@ impl Rows {
             row.iter_mut().for_each(|p| *p /= total);
         }
         math::ln(&mut self.totals);
-        for (row, total) in parts.of_mut(&mut self.by_action).zip(&self.totals) {
+        for (row, total) in parts.of_mut(&mut self.per_action).zip(&self.totals) {
             row.iter_mut().for_each(|logit| *logit -= total);
         }
     }
 
-    /// H = - sum p log p in `entropy`; the mean of its sum over choices.
+    /// Sets `entropy` to H = -sum p log p of each choice. Returns the mean over rows of its sum over
+    /// choices.
     fn entropy_of_categorical(&mut self, parts: impl Parts) -> f64 {
         self.entropy.clear();
-        let rows = parts.of(&self.probs).zip(parts.of(&self.by_action));
+        let rows = parts.of(&self.probs).zip(parts.of(&self.per_action));
         let entropy =
             |(p, log_p): (&[f32], &[f32])| -p.iter().zip(log_p).map(|(p, l)| p * l).sum::<f32>();
         self.entropy.extend(rows.map(entropy));
@@ -269,7 +279,8 @@ impl Rows {
         total / self.ratio.len() as f64
     }
 
-    /// `d log p_a / d z_j = [j = a] - p_j` and `d H / d z_j = -p_j (log p_j + H)`.
+    /// Sets `grad_out`, by `d log p_a / d z_j = [j = a] - p_j` and `d H / d z_j = -p_j (log p_j + H)`
+    /// for logits z.
     fn categorical_gradient<'a>(
         &mut self,
         ppo: &Ppo,
@@ -279,7 +290,7 @@ impl Rows {
         self.grad_out.clear();
         let c2 = ppo.ent_coef / self.ratio.len() as f32;
         let mut rows = (parts.of(&self.probs))
-            .zip(parts.of(&self.by_action))
+            .zip(parts.of(&self.per_action))
             .zip(&self.entropy);
         for (&g, actions) in self.by_log_prob.iter().zip(actions) {
             for (&action, ((p, log_p), &h)) in actions.iter().zip(&mut rows) {
@@ -291,46 +302,48 @@ impl Rows {
         }
     }
 
-    /// `log_ratio`, and of each bit `by_action` and `probs`, of `logits`, `[B, bits]`:
+    /// Sets `log_ratio`, `per_action` and `probs` from `logits` z, `[B, bits]`: for each bit
     /// `log pi(a|s) = a z + log pi(0|s)`.
     fn bits(&mut self, logits: &[f32], actions: &[f32], old_log_probs: &[f32], batch: &[i64]) {
-        // exp(-|z|) neither overflows nor makes 1 of what is small.
+        // -log pi(0|s) = softplus(z) = max(z, 0) + ln(1 + exp(-|z|)), where exp(-|z|) does not
+        // overflow. The smaller probability is computed from it, too, not as 1 minus the larger one,
+        // which would cancel.
         self.probs.clear();
         self.probs.extend(logits.iter().map(|z| -z.abs()));
         math::exp(&mut self.probs);
-        self.by_action.clear();
-        self.by_action.extend(self.probs.iter().map(|e| 1.0 + e));
-        math::ln(&mut self.by_action);
-        let rows = self.by_action.iter_mut().zip(&mut self.probs);
-        for ((by_action, p), z) in rows.zip(logits) {
-            *by_action += z.max(0.0);
+        self.per_action.clear();
+        self.per_action.extend(self.probs.iter().map(|e| 1.0 + e));
+        math::ln(&mut self.per_action);
+        let rows = self.per_action.iter_mut().zip(&mut self.probs);
+        for ((per_action, p), z) in rows.zip(logits) {
+            *per_action += z.max(0.0);
             let larger = 1.0 / (1.0 + *p);
             *p = if *z >= 0.0 { larger } else { *p * larger };
         }
         let n = logits.len() / batch.len();
-        let rows = logits.chunks_exact(n).zip(self.by_action.chunks_exact(n));
+        let rows = logits.chunks_exact(n).zip(self.per_action.chunks_exact(n));
         self.log_ratio.clear();
         self.log_ratio
-            .extend(rows.zip(batch).map(|((logits, by_action), &i)| {
+            .extend(rows.zip(batch).map(|((logits, per_action), &i)| {
                 let taken = &actions[i as usize * n..][..n];
-                let each = taken.iter().zip(logits).zip(by_action);
+                let each = taken.iter().zip(logits).zip(per_action);
                 let log_prob: f32 = each.map(|((a, z), no)| a * z - no).sum();
                 log_prob - old_log_probs[i as usize]
             }));
     }
 
-    /// `d log p_a / d z = a - p` and `d H / d z = -z p (1 - p)`; returns minus the mean of
-    /// `H = -log pi(0|s) - z p`, summed over bits.
+    /// Sets `grad_out`, by `d log p_a / d z = a - p` and `d H / d z = -z p (1 - p)`. Returns minus the
+    /// mean over rows of the sum over bits of `H = -log pi(0|s) - z p`.
     fn bits_gradient(&mut self, ppo: &Ppo, logits: &[f32], actions: &[f32], batch: &[i64]) -> f64 {
         let n = logits.len() / batch.len();
         let c2 = ppo.ent_coef / batch.len() as f32;
         self.grad_out.clear();
         let mut entropy = 0.0f64;
         let rows = logits.chunks_exact(n).zip(self.probs.chunks_exact(n));
-        let rows = rows.zip(self.by_action.chunks_exact(n)).zip(batch);
-        for ((((logits, probs), by_action), &i), &g) in rows.zip(&self.by_log_prob) {
+        let rows = rows.zip(self.per_action.chunks_exact(n)).zip(batch);
+        for ((((logits, probs), per_action), &i), &g) in rows.zip(&self.by_log_prob) {
             let taken = &actions[i as usize * n..][..n];
-            for (((z, p), no), a) in logits.iter().zip(probs).zip(by_action).zip(taken) {
+            for (((z, p), no), a) in logits.iter().zip(probs).zip(per_action).zip(taken) {
                 entropy += f64::from(no - z * p);
                 self.grad_out.push(g * (a - p) + c2 * z * p * (1.0 - p));
             }
@@ -338,7 +351,7 @@ impl Rows {
         -entropy / batch.len() as f64
     }
 
-    /// `log_ratio`, and z = (a - mean) / deviation in `by_action`, of `means`, `[B, act_dim]`.
+    /// Sets `log_ratio`, and `per_action` to z = (a - mean) / std, from `means`, `[B, act_dim]`.
     fn gaussian(
         &mut self,
         means: &[f32],
@@ -348,35 +361,36 @@ impl Rows {
         batch: &[i64],
     ) {
         let n = log_std.len();
-        self.precision.clear();
-        self.precision
+        self.inverse_std.clear();
+        self.inverse_std
             .extend(log_std.iter().map(|log_std| (-log_std).exp()));
-        gather(actions, n, batch, &mut self.by_action);
+        gather(actions, n, batch, &mut self.per_action);
         self.log_ratio.clear();
         let rows = self
-            .by_action
+            .per_action
             .chunks_exact_mut(n)
             .zip(means.chunks_exact(n));
         for ((row, means), &i) in rows.zip(batch) {
             let mut log_prob = 0.0;
-            let scale = self.precision.iter().zip(log_std);
-            for ((z, mean), (precision, log_std)) in row.iter_mut().zip(means).zip(scale) {
-                *z = (*z - mean) * precision;
+            let scale = self.inverse_std.iter().zip(log_std);
+            for ((z, mean), (inverse_std, log_std)) in row.iter_mut().zip(means).zip(scale) {
+                *z = (*z - mean) * inverse_std;
                 log_prob += -0.5 * *z * *z - log_std - HALF_LOG_2PI;
             }
             self.log_ratio.push(log_prob - old_log_probs[i as usize]);
         }
     }
 
-    /// `d log p / d mean = z / deviation`, `d log p / d log_std = z² - 1`, `d H / d log_std = 1`.
+    /// Sets `grad_out` and `grad_log_std`, by `d log p / d mean = z / std`, `d H / d log_std = 1` and
+    /// `d log p / d log_std = z² - 1`.
     fn gaussian_gradient(&mut self, ppo: &Ppo, grad_log_std: &mut [f32]) {
         let n = grad_log_std.len();
         self.grad_out.clear();
         grad_log_std.fill(-ppo.ent_coef);
-        for (row, &g) in self.by_action.chunks_exact(n).zip(&self.by_log_prob) {
-            let scale = self.precision.iter().zip(grad_log_std.iter_mut());
-            for (&z, (precision, grad)) in row.iter().zip(scale) {
-                self.grad_out.push(g * z * precision);
+        for (row, &g) in self.per_action.chunks_exact(n).zip(&self.by_log_prob) {
+            let scale = self.inverse_std.iter().zip(grad_log_std.iter_mut());
+            for (&z, (inverse_std, grad)) in row.iter().zip(scale) {
+                self.grad_out.push(g * z * inverse_std);
                 *grad += g * (z * z - 1.0);
             }
         }

@@ -1,4 +1,4 @@
-//! The critic's side: the mean squared error of the value, clipped or not.
+//! The critic's side of the update: the mean squared error of the values, clipped or not.
 
 use super::{Network, Ppo, Rollout, Side, gather};
 use crate::RloxError;
@@ -14,14 +14,14 @@ pub(super) struct Critic<'a> {
     grad: Vec<f32>,
     grad_out: Vec<f32>,
     obs: Vec<f32>,
-    /// Loss of the minibatch.
+    /// The loss of the present minibatch.
     latest_loss: f64,
-    /// Sum of the loss over the minibatches that were learnt from.
+    /// Its sum over the minibatches that a step was made for.
     pub(super) value_loss: f64,
 }
 
 impl<'a> Critic<'a> {
-    /// With room for minibatches of so many rows.
+    /// With room for minibatches of `rows` rows.
     pub(super) fn new(ppo: &'a Ppo, network: Network<'a>, rows: usize) -> Result<Self, RloxError> {
         let mut acts = Activations::default();
         acts.reserve(network.mlp, rows)?;
@@ -54,7 +54,7 @@ impl Side for Critic<'_> {
                 Some(range) => {
                     let old = target - advantage;
                     let moved = value - old;
-                    // Beyond the range the loss is constant.
+                    // Where the value is clipped, the loss does not depend on the network's output.
                     (old + moved.clamp(-range, range), moved.abs() <= range)
                 }
             };

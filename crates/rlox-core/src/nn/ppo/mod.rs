@@ -1,15 +1,18 @@
-//! PPO's update (Schulman et al. 2017): epochs of minibatch Adam on the clipped surrogate, on the
-//! value's mean squared error and on the entropy.
+//! PPO's update (Schulman et al. 2017): epochs of minibatch steps of Adam on the loss of the clipped
+//! surrogate, the values and the entropy.
 //!
 //! ```text
 //! r_i = exp(log pi(a_i|s_i) - log pi_old(a_i|s_i))
 //! L   = -mean min(r A, clip(r, 1 - eps, 1 + eps) A) + c1 mean (V - R)² - c2 mean H     (7) and (9)
 //! ```
 //!
-//! Actor and critic share no parameter. Each has a side of its own, and in a minibatch they meet
-//! once: for the length of the whole gradient, by which both are clipped. So the critic's side may be
-//! done by a second thread, with the same result to the bit. The work is offered, not given: the first
-//! thread does both sides where the second one is not there, since other programs have its core.
+//! Actor and critic share no parameters, so the update has two sides (`side`) that need each other once
+//! in a minibatch: for the norm of the whole gradient, by which both are clipped. A second thread may
+//! therefore compute the critic's side, and the result is the same to the bit.
+//!
+//! The first thread offers the critic's side to the second one (`offer`). If the second one has not
+//! begun when the first one has done the actor's side, the first one does the critic's, too. So it
+//! never waits for a thread that does not run because other programs use the cores.
 
 mod actor;
 mod critic;
@@ -31,51 +34,52 @@ use critic::Critic;
 use offer::{Done, Offer};
 use side::{Pace, Round, Side};
 
-/// A network and where its parameters lie.
+/// A network in training.
 #[derive(Debug)]
 pub struct Network<'a> {
     /// Its shape.
     pub mlp: &'a Mlp,
-    /// Its parameters and their moments.
+    /// Its parameters and Adam's moments of them.
     pub moments: Moments<'a>,
 }
 
 /// The actor-critic to train.
 #[derive(Debug)]
 pub struct ActorCritic<'a> {
-    /// Gives the logits of a categorical distribution, of several independent ones side by side or of
-    /// independent bits, or the mean of a diagonal Gaussian.
+    /// Its outputs are the logits of one categorical, of several independent ones side by side or of
+    /// independent bits, or the means of a diagonal Gaussian.
     pub actor: Network<'a>,
-    /// Gives the value.
+    /// Its output is the value.
     pub critic: Network<'a>,
-    /// Of a Gaussian, the logarithm of its deviation, `[act_dim]`, the same in every state.
+    /// The logarithm of a Gaussian's standard deviation, `[act_dim]`, the same in every state; None for
+    /// the other distributions.
     pub log_std: Option<Moments<'a>>,
 }
 
-/// What was done, `n` times.
+/// The actions of `n` transitions.
 #[derive(Debug, Clone, Copy)]
 pub enum Actions<'a> {
-    /// `[n]`, each below the number of logits.
+    /// Of one categorical: `[n]`, each below the number of logits.
     Discrete(&'a [i64]),
-    /// Several choices at once.
+    /// Of several categoricals at once.
     Several {
-        /// `[n, nvec.len()]`, each below the number of its possibilities.
+        /// `[n, nvec.len()]`, each below its number of `nvec`.
         chosen: &'a [i64],
-        /// Possibilities of each choice, as many in all as there are logits.
+        /// The numbers of categories, which sum to the number of logits.
         nvec: &'a [usize],
     },
-    /// `[n, act_dim]`.
+    /// Of a Gaussian: `[n, act_dim]`, before clipping to the action space.
     Continuous(&'a [f32]),
-    /// `[n, outputs]`, each 0 or 1; outputs are the logits of 1.
+    /// Of independent bits: `[n, outputs]`, each 0 or 1.
     Bits(&'a [f32]),
 }
 
-/// What an update learns from: `n` transitions.
+/// The `n` transitions of a rollout that an update learns from.
 #[derive(Debug, Clone, Copy)]
 pub struct Rollout<'a> {
     /// `[n, obs_dim]`
     pub obs: &'a [f32],
-    /// `[n]` or `[n, act_dim]`
+    /// Of the old policy.
     pub actions: Actions<'a>,
     /// `[n]`, log pi_old(a|s).
     pub log_probs: &'a [f32],
@@ -85,61 +89,64 @@ pub struct Rollout<'a> {
     pub returns: &'a [f32],
 }
 
-/// How to learn.
+/// The hyperparameters of an update, named as in Stable-Baselines3.
 #[derive(Debug, Clone, Copy)]
 pub struct Ppo {
-    /// Transitions in a minibatch; the last of an epoch may be smaller.
+    /// Transitions of a minibatch; the last one of an epoch may be smaller.
     pub batch_size: usize,
     /// eps of the surrogate.
     pub clip_range: f32,
-    /// Whether advantages are brought to mean 0 and deviation 1 in each minibatch.
+    /// Whether the advantages of each minibatch are normalised to mean 0 and standard deviation 1.
     pub normalize_advantage: bool,
     /// c2.
     pub ent_coef: f32,
     /// c1.
     pub vf_coef: f32,
-    /// How far a value may move from that of the rollout, R - A, before the loss is constant.
+    /// V is clipped to this distance from the value at the time of the rollout, R - A; None clips
+    /// nothing.
     pub clip_range_vf: Option<f32>,
-    /// The update ends before a minibatch of which the mean of r - 1 - log r is above 1.5 times this.
+    /// The update ends before the first minibatch whose approximate KL divergence, the mean of
+    /// r - 1 - log r, is above 1.5 times this.
     pub target_kl: Option<f64>,
-    /// Length that the gradient is clipped to.
+    /// The norm that the gradient is clipped to.
     pub max_grad_norm: f64,
-    /// What makes a step of a gradient.
+    /// The optimiser.
     pub adam: Adam,
 }
 
-/// Means over the minibatches that were learnt from; NaN where there was none.
+/// Means over the minibatches that a step was made for; NaN if there was none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Figures {
-    /// How many they were.
+    /// How many minibatches these were.
     pub n_minibatches: usize,
     /// L.
     pub loss: f64,
-    /// Its first term.
+    /// The first term of L.
     pub policy_loss: f64,
     /// Mean of (V - R)².
     pub value_loss: f64,
     /// Minus the mean entropy.
     pub entropy_loss: f64,
-    /// Mean of r - 1 - log r.
+    /// Mean of r - 1 - log r, an estimate of KL(pi_old || pi).
     pub approx_kl: f64,
-    /// Share of r beyond the clip range.
+    /// The fraction of r outside of the clip range.
     pub clip_fraction: f64,
 }
 
-/// Work, in transitions times parameters, that pays for starting a thread.
+/// Transitions times parameters from which on an update is worth starting a thread.
 const PARALLEL_WORK: usize = 2_000_000;
 
 impl Ppo {
-    /// One step for each minibatch of each epoch, the first being number `step + 1` of Adam's.
+    /// One step for each minibatch of each epoch. The first one is number `step + 1` of Adam's steps.
     ///
-    /// `order` holds the epochs one after another, each a permutation of the transitions. With
-    /// `threads` above 1, actor and critic learn side by side where there is enough to do and a core
-    /// to do it on.
+    /// `order` has the epochs one after another, each a permutation of the `n` transitions' indices.
+    /// With `threads` above 1, a second thread may help, where there is enough to do and a core to do
+    /// it on.
     ///
     /// # Errors
-    /// If lengths do not agree, an action or index is none, a clip range or the target is negative, or
-    /// there is no memory for a minibatch.
+    /// If lengths do not agree, an index is not below `n` or an action is not one of the
+    /// distribution's, a clip range or `target_kl` is negative or NaN, or there is no memory for a
+    /// minibatch.
     pub fn update(
         &self,
         policy: ActorCritic<'_>,
@@ -177,7 +184,7 @@ impl Ppo {
 
         let offer = Offer::new(Round::new(critic));
         let worth_it = threads > 1 && work >= PARALLEL_WORK && pool::is_quiet();
-        // A system that has no thread to give is not worth an error.
+        // If the system cannot start a thread, the first one does all the work.
         if worth_it && pool::has_room_for(1) {
             thread::scope(|scope| {
                 let helping = || {
@@ -197,8 +204,8 @@ impl Ppo {
         Ok(self.figures(&actor, &critic))
     }
 
-    /// A step of both sides for each of the minibatches `(rows, number)`; that of the critic's side
-    /// for the last one is still due.
+    /// A step of both sides for each of the minibatches `(rows, number of the step)`. The critic's step
+    /// for the last one is still due afterwards.
     fn learn<'a>(
         &self,
         actor: &mut impl Side,
@@ -249,7 +256,8 @@ impl Ppo {
     }
 }
 
-/// Rows of `from`, `width` elements each, that `batch` names, one after another.
+/// Makes `to` the rows of `from` with the indices `batch`, one after another; a row has `width`
+/// elements.
 fn gather(from: &[f32], width: usize, batch: &[i64], to: &mut Vec<f32>) {
     to.clear();
     for &i in batch {

@@ -1,4 +1,5 @@
-//! Work that one thread offers and another one may take: whichever is free first does it.
+//! Work that one thread, the owner, offers to another one, the helper. Whichever gets to it first does
+//! it, so the owner never waits for a helper that has not begun.
 
 #[cfg(all(test, loom))]
 mod interleavings;
@@ -9,37 +10,37 @@ use crate::sync::atomic::{AtomicU8, Ordering::*};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Mutex, MutexGuard, PoisonError, hint};
 
-/// How long a thread that waits spins before it sleeps: about as long as it takes to wake one on a
-/// virtual machine, and a small part of what a scheduler gives a thread at a time.
+/// How long a waiting thread spins before it sleeps: about as long as it takes to wake a thread on a
+/// virtual machine, and a small part of a scheduler's time slice.
 pub(super) const SPIN: Duration = Duration::from_micros(200);
 
-/// What has become of the work that was offered last.
+/// The states of an offer.
 mod state {
-    /// Nothing is on offer.
+    /// Nothing is on offer: before the first offer, and after the work was done or withdrawn.
     pub(super) const NOTHING: u8 = 0;
-    /// It is on offer, and nobody has begun.
+    /// The work is on offer, and nobody has begun it.
     pub(super) const OPEN: u8 = 1;
-    /// The helper does it.
+    /// The helper is doing the work.
     pub(super) const TAKEN: u8 = 2;
-    /// The helper unwound while it did it.
+    /// The helper panicked while it did the work.
     pub(super) const UNWOUND: u8 = 3;
-    /// No more will be offered.
+    /// The owner will offer no more.
     pub(super) const CLOSED: u8 = 4;
 }
 use state::*;
 
-/// How a piece of work was done.
+/// Who did a piece of work.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Done {
-    /// By the owner.
+    /// The owner.
     Alone,
-    /// By the helper.
+    /// The helper.
     Helped,
-    /// By a helper that unwound before its end.
+    /// The helper, which panicked on the way: the work is half done.
     Half,
 }
 
-/// Work on offer by one thread, its owner, to a second one, its helper.
+/// A piece of work that its owner can offer to the helper, again and again.
 pub(super) struct Offer<W> {
     state: AtomicU8,
     work: Mutex<W>,
@@ -47,7 +48,7 @@ pub(super) struct Offer<W> {
 }
 
 impl<W> Offer<W> {
-    /// Of the thread that calls it, which is the owner. Nothing is on offer yet.
+    /// The calling thread becomes the owner. Nothing is on offer yet.
     pub(super) fn new(work: W) -> Self {
         Self {
             state: AtomicU8::new(NOTHING),
@@ -56,24 +57,24 @@ impl<W> Offer<W> {
         }
     }
 
-    /// For the owner: the work, where it is not on offer. It never has to wait for it.
+    /// For the owner, while the work is not on offer: access to the work. The lock is free then.
     pub(super) fn work(&self) -> MutexGuard<'_, W> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The work, when no thread shares it any more.
+    /// The work itself, after the helper has ended.
     pub(super) fn into_work(self) -> W {
         (self.work.into_inner()).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For the owner: offers the work to the helper, whom `wake` unparks.
+    /// For the owner: offers the work. `wake` must unpark the helper.
     pub(super) fn open(&self, wake: impl Fn()) {
         self.state.store(OPEN, Release);
         wake();
     }
 
-    /// For the owner: does the work by `run` if it was not offered or nobody has begun, else waits for
-    /// the helper.
+    /// For the owner: sees to it that the work is done. If it was not offered or the helper has not
+    /// begun, the owner does it by `run`; otherwise it waits for the helper.
     pub(super) fn finish(&self, offered: bool, run: impl Fn(&mut W)) -> Done {
         if !offered || self.moves(OPEN, NOTHING) {
             run(&mut self.work());
@@ -85,7 +86,7 @@ impl<W> Offer<W> {
         }
     }
 
-    /// For the helper: does by `run` what it finds on offer, until no more comes.
+    /// For the helper: does by `run` whatever is offered, until the owner closes the offer.
     pub(super) fn help(&self, run: impl Fn(&mut W)) {
         while !matches!(self.wait_while(NOTHING), CLOSED | UNWOUND) {
             if self.moves(OPEN, TAKEN) {
@@ -96,24 +97,27 @@ impl<W> Offer<W> {
         }
     }
 
-    /// For the owner: ends the helper's [`help`](Self::help) when the guard is dropped, and unparks it
-    /// by `wake`.
+    /// For the owner: a guard that closes the offer when it is dropped, also by a panic, so that
+    /// [`help`](Self::help) ends. `wake` must unpark the helper.
     pub(super) fn closing<F: Fn()>(&self, wake: F) -> Closing<'_, W, F> {
         Closing { offer: self, wake }
     }
 
-    /// Whether the helper has begun with what is on offer, for which it waits; false where nothing is.
+    /// Waits until the helper has begun with what is on offer, and returns true; false if nothing is on
+    /// offer.
     #[cfg(test)]
     pub(super) fn is_taken(&self) -> bool {
         self.wait_while(OPEN) != NOTHING
     }
 
+    /// Changes the state if it is `from`; returns whether it was.
     fn moves(&self, from: u8, to: u8) -> bool {
         let moved = self.state.compare_exchange(from, to, Acquire, Relaxed);
         moved.is_ok()
     }
 
-    /// Returns the first other state; spins, then sleeps until somebody who changed it says so.
+    /// Waits while the state is `state`, and returns the next one. Spins first, then sleeps: whoever
+    /// changes the state unparks the other thread.
     fn wait_while(&self, state: u8) -> u8 {
         let mut spinning = Spinning::default();
         loop {
@@ -126,7 +130,7 @@ impl<W> Offer<W> {
     }
 }
 
-/// Counts the time of a loop that waits.
+/// The time that a waiting loop has spun.
 #[derive(Default)]
 struct Spinning {
     turns: u32,
@@ -134,10 +138,10 @@ struct Spinning {
 }
 
 impl Spinning {
-    /// False once [`SPIN`] has passed, which is looked at now and then.
+    /// Whether to go on spinning: false after [`SPIN`]. The clock is read at every 64th turn only.
     fn goes_on(&mut self) -> bool {
         if cfg!(loom) {
-            return false; // a turn of loom's lets the other thread go on, so that none would ever sleep
+            return false; // under loom a turn lets the other thread go on, so that none would ever sleep
         }
         self.turns += 1;
         !self.turns.is_multiple_of(64)
@@ -145,7 +149,8 @@ impl Spinning {
     }
 }
 
-/// Gives the work back, done or half done.
+/// Held by the helper while it works: when dropped, also by a panic, tells the owner that the work has
+/// ended.
 struct Taken<'a, W>(&'a Offer<W>);
 
 impl<W> Drop for Taken<'_, W> {
@@ -168,8 +173,9 @@ pub(super) struct Closing<'a, W, F: Fn()> {
 
 impl<W, F: Fn()> Drop for Closing<'_, W, F> {
     fn drop(&mut self) {
-        // What an owner that unwinds had offered is withdrawn. A helper that is at work gives it back
-        // first: otherwise its giving back would undo the closing, and it would wait for ever.
+        // An owner that panics may have work on offer, which is withdrawn. A helper at work is waited
+        // for: its `Taken` sets the state at the end, which would undo the closing, and it would wait
+        // for ever.
         self.offer.moves(OPEN, NOTHING);
         if self.offer.wait_while(TAKEN) != UNWOUND {
             self.offer.state.store(CLOSED, Release);

@@ -1,18 +1,19 @@
-//! Rows of numbers, each cut into the parts that belong to one choice.
+//! Cuts rows of logits into one part for each categorical distribution. One categorical and several
+//! share the code of the update, and the compiler sees that one needs no cutting.
 
 /// How rows are cut.
 pub(super) trait Parts: Copy {
-    /// Parts of a row.
+    /// The number of parts of a row.
     fn in_row(self) -> usize;
 
-    /// Those of rows that lie one after another.
+    /// The parts of all rows in order; the rows lie one after another.
     fn of(self, rows: &[f32]) -> impl Iterator<Item = &[f32]>;
 
     /// The same, to be written to.
     fn of_mut(self, rows: &mut [f32]) -> impl Iterator<Item = &mut [f32]>;
 }
 
-/// Each row is one part, so wide.
+/// Each row of this width is one part.
 #[derive(Clone, Copy)]
 pub(super) struct Whole(pub(super) usize);
 

@@ -1,5 +1,5 @@
-//! What the two sides of an update do in each minibatch, and when one of them is worth offering to a
-//! second thread.
+//! The two sides of an update, actor and critic: what each does in a minibatch, and when the critic's
+//! side is worth offering to a second thread.
 
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -8,23 +8,24 @@ use super::Rollout;
 use super::offer::{self, Done};
 use crate::pool;
 
-/// One of the two networks in training.
+/// The network of one side, in training.
 pub(super) trait Side {
-    /// Makes the gradient of the loss of a minibatch; its squared length, or None to end the update
-    /// before this minibatch.
+    /// Computes the gradient of the loss of a minibatch, whose transitions have the indices `batch`.
+    /// Returns its squared norm, or None to end the update before this minibatch.
     fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64>;
-    /// Adam's step number `t` with that gradient, times `scale`; what the minibatch adds to the figures.
+    /// Makes Adam's step number `t` with that gradient times `scale`, and counts the minibatch in the
+    /// figures.
     fn step(&mut self, t: u64, scale: f32);
 }
 
-/// What a side does between two meetings: the step of the minibatch before, once both know its
-/// length, and the gradient of the next one.
+/// What a side does without needing the other one: the step of the last minibatch, whose scale is known
+/// by then, and the gradient of the next one.
 pub(super) struct Round<'a, S> {
     side: S,
     /// Number and scale of the step that is due.
     pub(super) step: Option<(u64, f32)>,
     pub(super) batch: &'a [i64],
-    /// What [`Side::gradient`] gave.
+    /// What [`Side::gradient`] returned.
     pub(super) norm: Option<f64>,
 }
 
@@ -49,33 +50,34 @@ impl<S: Side> Round<'_, S> {
         }
     }
 
-    /// The side, with no step due.
+    /// The side, after the step that was due.
     pub(super) fn settled(mut self) -> S {
         self.step_if_due();
         self.side
     }
 }
 
-/// Offers in a row that no helper takes, before it is held to have no core to run on.
+/// After so many offers in a row that the helper did not take, it is taken to have no core to run on.
 const MISSED: u32 = 4;
 
-/// How long a minibatch takes with help and without it, and so whether help pays.
+/// Measures how long a minibatch takes with help and without it, and so whether help pays.
 ///
-/// Where other programs keep the cores busy, the helper waits for one while the owner waits for the
-/// helper. What was lost so is told to [`pool`], which lets no thread help for some time.
+/// While other programs use the cores, the helper waits for a core and the owner waits for the helper.
+/// The time that is wasted so is reported to [`pool`], which then refuses help for some time.
 #[derive(Default)]
 pub(super) struct Pace {
-    /// The shortest time of a whole minibatch without help.
+    /// The shortest time that a whole minibatch took without help.
     alone: Option<Duration>,
-    /// When the present minibatch began, if it is a whole one, and whether it is helped.
+    /// When the present minibatch began, if it is a whole one, and whether help was asked for.
     now: Option<(Instant, bool)>,
     /// Offers in a row that the helper did not take.
     missed: u32,
 }
 
 impl Pace {
-    /// Begins a minibatch; gives back the helper if it shall be offered half of it. A smaller one at
-    /// the end of an epoch says nothing of how long the others take, and is not offered.
+    /// Begins a minibatch. Returns the helper if the critic's side is to be offered to it. A smaller
+    /// minibatch at the end of an epoch is neither offered nor measured, since its time says nothing
+    /// about the others'.
     pub(super) fn begin<'a>(
         &mut self,
         helper: Option<&'a Thread>,
@@ -86,7 +88,7 @@ impl Pace {
         helper
     }
 
-    /// Ends it.
+    /// Ends the minibatch, and reports wasted time.
     pub(super) fn end(&mut self, done: Done) {
         let Some((began, offered)) = self.now else {
             return;
@@ -104,7 +106,7 @@ impl Pace {
         self.missed += 1;
         if self.missed == MISSED {
             self.missed = 0;
-            pool::wasted(alone.max(offer::SPIN)); // about what it takes to make or wake a thread
+            pool::wasted(alone.max(offer::SPIN)); // at least what it takes to start or wake a thread
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What must hold of the update itself; its gradients are held to autograd's by the Python tests.
+//! What must hold of an update. Tests in Python compare the gradients with autograd's.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -125,7 +125,7 @@ fn two_threads_do_to_the_bit_what_one_does() {
     }
 }
 
-/// A side that waits in each round until the helper has begun the other side's.
+/// The actor's side, which waits in each round until the helper has begun the critic's.
 struct Waits<'a, A, C> {
     side: A,
     critic: &'a Offer<C>,
@@ -149,7 +149,7 @@ fn who_does_the_critics_side_does_not_change_a_bit() {
     let order = order(n, 4);
     let mut alone = Case::new(n, 16, 3);
     let figures = alone.update(false, &order, 1).unwrap();
-    // Where the machine is busy no help is asked for until it is quiet again.
+    // On a busy machine the helper is not asked for some time, so it is tried many times.
     let mut helped = 0;
     for _ in 0..10_000 {
         let mut case = Case::new(n, 16, 3);

@@ -1,44 +1,53 @@
-//! The actor on half of the rows: its draws for next_obs and obs, and its gradient.
+//! The actor's part of an update for one half of the rows: its actions for obs and next_obs, and its
+//! gradient. The rows are cut into halves so that two threads can do it.
 
-use super::critic::{Critic, Share};
+use super::critic::{Critic, MinimumRows};
 use super::{Batch, squashed};
 use crate::RloxError;
 use crate::memory::reserve;
 use crate::nn::{Activations, InputGradient, Mlp, Packed};
 
-/// What one half of the rows needs; the two are alike and know nothing of each other.
+/// The memory for one half of the rows, kept between updates. The halves share nothing.
 #[derive(Debug, Default)]
 pub(super) struct Half {
     packed: Packed,
     acts: Activations,
+    /// The actor's outputs for obs: means and log standard deviations, `[n, 2 * act_dim]`.
     heads: Vec<f32>,
+    /// The gradient of the loss by them.
     grad_heads: Vec<f32>,
+    /// The gradient of min_i Q_i(s, a) by a, `[n, act_dim]`.
     grad_actions: Vec<f32>,
-    shares: [Share; 2],
+    /// For each critic, the rows where it attains the minimum.
+    minimum: [MinimumRows; 2],
     room: InputGradient,
     /// log pi(a'|s'), `[n]`.
     pub(super) next_log_probs: Vec<f32>,
     /// log pi(a|s), `[n]`.
     pub(super) log_probs: Vec<f32>,
-    /// Gradient by the actor's parameters, of these rows.
+    /// The part of the gradient by the actor's parameters that these rows contribute.
     pub(super) grad: Vec<f32>,
 }
 
-/// The rows of a batch that a half works on.
+/// The rows of a batch that a [`Half`] works on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<'a> {
-    /// Which row of the batch is the first.
+    /// The index in the batch of the first row.
     pub(super) first: usize,
+    /// The number of rows.
     pub(super) n: usize,
+    /// `[n, obs_dim]`
     pub(super) obs: &'a [f32],
+    /// `[n, obs_dim]`
     pub(super) next_obs: &'a [f32],
-    /// Noise of the draws for obs and for next_obs.
+    /// `[n, act_dim]`, for the actions at obs.
     pub(super) noise: &'a [f32],
+    /// `[n, act_dim]`, for the actions at next_obs.
     pub(super) next_noise: &'a [f32],
 }
 
 impl<'a> Rows<'a> {
-    /// The first half of the rows, which is the larger one, and the second.
+    /// The two halves of a batch; the first one is the larger one where their sizes differ.
     pub(super) fn halves(batch: &Batch<'a>, obs_dim: usize, act_dim: usize) -> (Self, Self) {
         let n = batch.reward.len();
         let half = |first: usize, end: usize| {
@@ -59,7 +68,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Half {
-    /// Makes room for so many rows, and for the critics' gradients at them.
+    /// Makes room for all that an update does with `rows` rows.
     pub(super) fn reserve(
         &mut self,
         actor: &Mlp,
@@ -76,21 +85,22 @@ impl Half {
         )?;
         reserve(&mut self.next_log_probs, rows)?;
         reserve(&mut self.grad, actor.n_params())?;
-        for (share, critic) in self.shares.iter_mut().zip(critics) {
-            share.reserve(rows)?;
+        for (minimum, critic) in self.minimum.iter_mut().zip(critics) {
+            minimum.reserve(rows)?;
             self.room.reserve(critic, rows)?;
         }
         Ok(())
     }
 
-    /// Makes room for [`Self::draw`] at so many rows.
+    /// Makes room for [`Self::draw`] of `rows` rows.
     pub(super) fn reserve_draws(&mut self, actor: &Mlp, rows: usize) -> Result<(), RloxError> {
         self.acts.reserve(actor, rows)?;
         reserve(&mut self.log_probs, rows)
     }
 
-    /// Draws an action for every observation and next observation: writes the critics' inputs,
-    /// `[n, obs_dim + act_dim]`, and the log-probabilities.
+    /// Draws an action for each observation and each next observation. Writes the critics' inputs, rows
+    /// of observation and action, to `x` and `next_x`, `[n, obs_dim + act_dim]`. Sets the
+    /// log-probabilities.
     pub(super) fn act(
         &mut self,
         actor: &Mlp,
@@ -100,7 +110,8 @@ impl Half {
         next_x: &mut [f32],
     ) {
         actor.pack(params, &mut self.packed);
-        // The draw for obs comes second: its activations are what the gradient goes back through.
+        // obs comes second: the gradient needs the activations of its forward pass, and the next
+        // forward pass overwrites them.
         let next = (
             rows.next_obs,
             rows.next_noise,
@@ -125,7 +136,7 @@ impl Half {
         }
     }
 
-    /// Draws an action for every row of `obs`.
+    /// Draws an action for each row of `obs`, to `actions`, `[n, act_dim]`.
     pub(super) fn draw(
         &mut self,
         actor: &Mlp,
@@ -141,8 +152,9 @@ impl Half {
         squashed::sample(heads, noise, act_dim, actions, act_dim, &mut self.log_probs);
     }
 
-    /// Sets `grad`, the gradient of `sum of alpha log pi(a|s) - min_i Q_i(s, a)` over `batch_size`,
-    /// through the critic alone that attains the minimum of a row. `x` as [`Self::act`] wrote it.
+    /// Sets `grad` to the gradient of the sum over these rows of `alpha log pi(a|s) - min_i Q_i(s, a)`,
+    /// divided by `batch_size`. In each row it goes through the critic that attains the minimum. `x` is
+    /// as [`Self::act`] wrote it.
     #[expect(clippy::too_many_arguments, reason = "the loss's inputs")]
     pub(super) fn learn(
         &mut self,
@@ -157,11 +169,11 @@ impl Half {
         let act_dim = actor.n_outputs() / 2;
         self.grad_actions.clear();
         self.grad_actions.resize(rows.n * act_dim, 0.0);
-        for (i, share) in self.shares.iter_mut().enumerate() {
+        for (i, minimum) in self.minimum.iter_mut().enumerate() {
             let (critic, params) = critics[i];
-            share.find(&critic.q, &critics[1 - i].0.q, rows.first, rows.n);
-            let grad = critic.guide(params, share, act_dim, &mut self.room);
-            for (row, grad) in share.rows().zip(grad.chunks_exact(act_dim)) {
+            minimum.find(&critic.q, &critics[1 - i].0.q, rows.first, rows.n);
+            let grad = critic.guide(params, minimum, act_dim, &mut self.room);
+            for (row, grad) in minimum.rows().zip(grad.chunks_exact(act_dim)) {
                 let sum = &mut self.grad_actions[(row - rows.first) * act_dim..][..act_dim];
                 sum.iter_mut().zip(grad).for_each(|(sum, g)| *sum += g);
             }

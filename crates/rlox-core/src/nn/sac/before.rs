@@ -1,4 +1,5 @@
-//! What is seen to before an update: its arguments, and room for all that it leaves behind.
+//! What comes before an update: its arguments are checked, and all memory that it needs is allocated,
+//! so that nothing can fail once parameters have begun to change.
 
 use super::critic::Critic;
 use super::{Batch, Learners, Sac};
@@ -8,7 +9,7 @@ use crate::memory::reserve;
 use crate::nn::adam::Moments;
 
 impl Sac {
-    /// Makes room for all that an update of so many rows leaves behind: in its course none is asked for.
+    /// Allocates all memory that an update of `rows` rows needs.
     pub(super) fn reserve(&mut self, rows: usize) -> Result<(), RloxError> {
         let [one, other] = &mut self.critics;
         one.reserve(rows)?;

@@ -1,4 +1,5 @@
-//! One of the twin critics: its value of the target, its own step, and what it tells the actor.
+//! One of the two critics (the paper's Q functions): its part of the target y, its own step, and the
+//! gradient of its value by the action, which the actor learns from.
 
 use super::Settings;
 use crate::RloxError;
@@ -6,18 +7,18 @@ use crate::memory::{reserve, zeros};
 use crate::nn::adam::Moments;
 use crate::nn::{Activations, InputGradient, Mlp};
 
-/// A critic's network, with room for what its update leaves behind.
+/// A critic's network, and the memory of its update, kept between updates.
 #[derive(Debug)]
 pub(super) struct Critic {
     mlp: Mlp,
     acts: Activations,
     grad_q: Vec<f32>,
     grad: Vec<f32>,
-    /// Q'(s', a'), `[rows]`.
+    /// Q'(s', a') of the target network, `[rows]`.
     pub(super) next_q: Vec<f32>,
-    /// The critic's value of the transitions' own actions, minus y, `[rows]`.
+    /// The TD errors Q(s, a) - y of the batch's actions, `[rows]`.
     pub(super) td: Vec<f32>,
-    /// Q(s, a) of the actions that the policy takes now, after the step, `[rows]`.
+    /// Q(s, a) of the actor's actions, after the critic's step, `[rows]`.
     pub(super) q: Vec<f32>,
 }
 
@@ -34,7 +35,7 @@ impl Critic {
         })
     }
 
-    /// Makes room for so many rows.
+    /// Allocates the memory for `rows` rows.
     pub(super) fn reserve(&mut self, rows: usize) -> Result<(), RloxError> {
         self.acts.reserve(&self.mlp, rows)?;
         for column in [
@@ -48,24 +49,26 @@ impl Critic {
         Ok(())
     }
 
-    /// Its shape.
+    /// The network's shape.
     pub(super) fn mlp(&self) -> &Mlp {
         &self.mlp
     }
 
-    /// Length of the parameter vector.
+    /// The length of the parameter vector.
     pub(super) fn n_params(&self) -> usize {
         self.grad.len()
     }
 
-    /// Sets `next_q`, by the target network.
+    /// Sets `next_q` by the target network, whose parameters are `target`.
     pub(super) fn look_ahead(&mut self, target: &[f32], next_x: &[f32], rows: usize) {
         let q = self.mlp.forward(target, next_x, rows, &mut self.acts);
         self.next_q.clear();
         self.next_q.extend_from_slice(q);
     }
 
-    /// One step towards `y`, `[rows]`, at `x`; the target network follows. Sets `td`.
+    /// Makes one step on half the mean squared error between Q at `x` and `y`, `[rows]`, each row times
+    /// its importance weight if there are `weights`. Then moves the target network by Polyak averaging.
+    /// Sets `td`.
     pub(super) fn learn(
         &mut self,
         trained: &mut Moments<'_>,
@@ -99,53 +102,61 @@ impl Critic {
         adam.step_and_follow(t, trained, &self.grad, target, settings.tau);
     }
 
-    /// Sets `q`, the values of the policy's actions.
+    /// Sets `q`, the values of the actor's actions, which are in `x`.
     pub(super) fn judge(&mut self, params: &[f32], x: &[f32], rows: usize) {
         let q = self.mlp.forward(params, x, rows, &mut self.acts);
         self.q.clear();
         self.q.extend_from_slice(q);
     }
 
-    /// Gradient of `q` by the action, for the rows of `share` and in its measure; after
-    /// [`Self::judge`].
+    /// The gradient of min_i Q_i(s, a) by a in the rows of `minimum`, `[rows, act_dim]`. To be called
+    /// after [`Self::judge`], whose activations it uses.
     pub(super) fn guide<'a>(
         &self,
         params: &[f32],
-        share: &Share,
+        minimum: &MinimumRows,
         act_dim: usize,
         room: &'a mut InputGradient,
     ) -> &'a [f32] {
         let obs_dim = self.mlp.n_inputs() - act_dim;
-        self.mlp
-            .input_gradient(params, &self.acts, &share.rows, &share.of, obs_dim, room)
+        self.mlp.input_gradient(
+            params,
+            &self.acts,
+            &minimum.rows,
+            &minimum.subgradient,
+            obs_dim,
+            room,
+        )
     }
 }
 
-/// Rows whose smaller value is one critic's, and how much of it.
+/// The rows where one critic attains the minimum of both.
 #[derive(Debug, Default)]
-pub(super) struct Share {
+pub(super) struct MinimumRows {
     rows: Vec<usize>,
-    /// 1, or 1/2 where the twins agree: the subgradient that torch takes.
-    of: Vec<f32>,
+    /// The derivative of the minimum by this critic's value in each of these rows: 1, or 1/2 where both
+    /// values are equal, as in torch.
+    subgradient: Vec<f32>,
 }
 
-impl Share {
-    /// The rows `first..first + n` where `q` is at most `other`.
+impl MinimumRows {
+    /// Finds the rows in `first..first + n` where `q` is at most `other`.
     pub(super) fn find(&mut self, q: &[f32], other: &[f32], first: usize, n: usize) {
         self.rows.clear();
-        self.of.clear();
+        self.subgradient.clear();
         for row in first..first + n {
             if q[row] <= other[row] {
                 self.rows.push(row);
-                self.of.push(if q[row] < other[row] { 1.0 } else { 0.5 });
+                self.subgradient
+                    .push(if q[row] < other[row] { 1.0 } else { 0.5 });
             }
         }
     }
 
-    /// Makes room for so many rows.
+    /// Allocates the memory for `rows` rows.
     pub(super) fn reserve(&mut self, rows: usize) -> Result<(), RloxError> {
         reserve(&mut self.rows, rows)?;
-        reserve(&mut self.of, rows)
+        reserve(&mut self.subgradient, rows)
     }
 
     pub(super) fn rows(&self) -> impl Iterator<Item = usize> {

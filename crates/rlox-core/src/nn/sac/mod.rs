@@ -1,8 +1,8 @@
-//! One update of Soft Actor-Critic, Haarnoja et al. 2018b (arXiv 1812.05905): critics, actor,
-//! temperature and targets, on the flat parameters of their networks.
+//! One update of Soft Actor-Critic, Haarnoja et al. 2018b (arXiv 1812.05905): of the two Q functions
+//! (the critics), the actor, the temperature and the target networks.
 //!
-//! With a' and a drawn by the actor for next_obs and obs, alpha = exp(log_alpha), w the importance
-//! weights (1 without them), and means over the batch:
+//! The actor draws a for obs and a' for next_obs. With alpha = exp(log_alpha), w the importance weights
+//! of a prioritised buffer (otherwise 1), and means over the batch, the losses are
 //!
 //! ```text
 //! y        = r + gamma (1 - terminated) (min_i Q_i'(s', a') - alpha log pi(a'|s'))
@@ -12,8 +12,8 @@
 //! targets: Q_i' <- (1 - tau) Q_i' + tau Q_i
 //! ```
 //!
-//! The work is cut in two in a fixed way, so that the result is the same on one thread and on two:
-//! a critic each, and half of the rows where the actor is at work.
+//! The work can be shared by two threads: each takes one critic, and half of the rows in what the actor
+//! does. It is cut in the same way for one thread, so that the results are the same to the bit.
 
 mod actor;
 mod before;
@@ -29,20 +29,20 @@ use crate::{RloxError, pool};
 use actor::{Half, Rows};
 use critic::Critic;
 
-/// Everything that an update moves.
+/// The parameters that an update changes, with Adam's moments.
 #[derive(Debug)]
 pub struct Learners<'a> {
-    /// The actor; its last layer has the means and then the log deviations.
+    /// The actor's. Its outputs are means, then log standard deviations.
     pub actor: Moments<'a>,
-    /// The twin critics, one after the other.
+    /// Those of both critics, one after the other.
     pub critics: Moments<'a>,
-    /// Parameters of their target networks.
+    /// Those of the critics' target networks, in the same order.
     pub targets: &'a mut [f32],
-    /// One number; not moved unless [`Settings::alpha`] is there.
+    /// One number, which changes only if there is [`Settings::alpha`].
     pub log_alpha: Moments<'a>,
 }
 
-/// Transitions drawn from a buffer, each column in row-major order, and noise for the actor.
+/// Transitions sampled from a buffer, each column in row-major order, and noise for the actor.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
     /// `[rows, obs_dim]`
@@ -55,7 +55,7 @@ pub struct Batch<'a> {
     pub next_obs: &'a [f32],
     /// `[rows]`
     pub terminated: &'a [bool],
-    /// `[rows]`, importance weights of a prioritised buffer.
+    /// `[rows]`, the importance weights of a prioritised buffer.
     pub weights: Option<&'a [f32]>,
     /// `[rows, act_dim]`, standard normals for the actions at next_obs.
     pub next_noise: &'a [f32],
@@ -63,57 +63,58 @@ pub struct Batch<'a> {
     pub noise: &'a [f32],
 }
 
-/// Adam, and which step this is, from 1 on.
-pub type Step = (Adam, u64);
+/// Adam, and the number of its step, from 1 on.
+pub type AdamStep = (Adam, u64);
 
 /// Hyperparameters of one update.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Discount.
+    /// The discount factor.
     pub gamma: f32,
-    /// Step of the target networks.
+    /// The weight of the new parameters in the Polyak averaging of the target networks.
     pub tau: f64,
-    /// Of the learned temperature.
+    /// The entropy that a learned temperature aims at, in nats.
     pub target_entropy: f32,
-    /// Adam's step of the actor.
-    pub actor: Step,
-    /// Of the critics.
-    pub critic: Step,
-    /// Of the temperature; `None` leaves it as it is.
-    pub alpha: Option<Step>,
+    /// The step of the actor.
+    pub actor: AdamStep,
+    /// The step of the critics.
+    pub critic: AdamStep,
+    /// The step of the temperature; None leaves the temperature as it is.
+    pub alpha: Option<AdamStep>,
 }
 
-/// Values of the losses before their steps.
+/// The losses, each before the step that it leads to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Losses {
-    /// Equation 5, summed over the twins.
+    /// Equation 5, summed over both critics.
     pub critic: f32,
     /// Equation 7.
     pub actor: f32,
 }
 
-/// The networks' shapes, and the room that an update needs; kept between updates.
+/// The networks' shapes, and the memory of an update, kept between updates.
 #[derive(Debug)]
 pub struct Sac {
     actor: Mlp,
     critics: [Critic; 2],
     halves: [Half; 2],
-    /// Inputs of the critics, `[rows, obs_dim + act_dim]`: with the transitions' actions, with the
-    /// policy's at obs, and at next_obs.
+    /// Inputs of the critics, `[rows, obs_dim + act_dim]`: obs and the batch's actions.
     x: Vec<f32>,
+    /// obs and the actor's actions.
     now_x: Vec<f32>,
+    /// next_obs and the actor's actions.
     next_x: Vec<f32>,
     /// The critics' target, `[rows]`.
     y: Vec<f32>,
-    /// Mean over the twins of |Q - y|, `[rows]`.
+    /// The mean over both critics of |Q - y|, `[rows]`.
     td_errors: Vec<f32>,
 }
 
 impl Sac {
-    /// An update for an actor `obs_dim -> 2 act_dim` and critics `obs_dim + act_dim -> 1`.
+    /// For an actor `obs_dim -> 2 * act_dim` and critics `obs_dim + act_dim -> 1`.
     ///
     /// # Errors
-    /// If the widths are others, or there is no memory for so many parameters.
+    /// If the networks have other widths, or there is no memory.
     pub fn new(actor: Mlp, critics: [Mlp; 2]) -> Result<Self, RloxError> {
         if !actor.n_outputs().is_multiple_of(2) {
             return Err(RloxError::argument(
@@ -152,16 +153,16 @@ impl Sac {
         self.actor.n_outputs() / 2
     }
 
-    /// Mean over the twins of the latest update's absolute TD errors, `[rows]`.
+    /// The absolute TD errors of the latest update, `[rows]`: the mean over both critics of |Q - y|.
     pub fn td_errors(&self) -> &[f32] {
         &self.td_errors
     }
 
-    /// One update, on two threads of Rayon's or on this one.
+    /// One update, with `two_threads` on two threads of Rayon's pool, else on this one.
     ///
     /// # Errors
-    /// If a slice has not the length that the shapes say, the batch is empty, or there is no memory for
-    /// so many rows.
+    /// If a slice has another length than the shapes say, the batch is empty, or there is no memory for
+    /// its rows. Nothing has changed then.
     pub fn update(
         &mut self,
         learners: Learners<'_>,
@@ -172,7 +173,8 @@ impl Sac {
         self.check(&learners, batch)?;
         self.reserve(batch.reward.len())?;
         Ok(if two_threads && pool::threads() > 1 {
-            // Within Rayon's pool a fork costs less than from outside.
+            // The whole update runs in Rayon's pool, where each `join` costs less than from outside of
+            // it.
             rayon::scope(|_| self.run(learners, batch, settings, true))
         } else {
             self.run(learners, batch, settings, false)
@@ -210,21 +212,21 @@ impl Sac {
         let alpha = log_alpha.params[0].exp();
         let (rows1, rows2) = Rows::halves(batch, obs_dim, act_dim);
 
-        // Actions for obs and next_obs.
+        // The actor's actions for obs and next_obs.
         for inputs in [&mut *x, now_x, next_x] {
             inputs.resize(n * width, 0.0);
         }
         let (now_x1, now_x2) = now_x.split_at_mut(rows1.n * width);
         let (next_x1, next_x2) = next_x.split_at_mut(rows1.n * width);
         let params = &*actor_learner.params;
-        pair(
+        both(
             two_threads,
             || half1.act(actor, params, &rows1, now_x1, next_x1),
             || half2.act(actor, params, &rows2, now_x2, next_x2),
         );
 
         // The critics' target.
-        pair(
+        both(
             two_threads,
             || critic1.look_ahead(target1, next_x, n),
             || critic2.look_ahead(target2, next_x, n),
@@ -237,7 +239,7 @@ impl Sac {
             batch.reward[row] + settings.gamma * goes_on * (next_q - alpha * log_prob)
         }));
 
-        // The critics' step, and what they then think of the policy's actions.
+        // The critics' step, and their new values of the actor's actions.
         for ((x, obs), action) in x
             .chunks_exact_mut(width)
             .zip(batch.obs.chunks_exact(obs_dim))
@@ -250,7 +252,7 @@ impl Sac {
             critic.learn(learner, target, settings, x, y, batch.weights);
             critic.judge(learner.params, now_x, n);
         };
-        pair(
+        both(
             two_threads,
             || learn(critic1, &mut learner1, target1),
             || learn(critic2, &mut learner2, target2),
@@ -262,7 +264,7 @@ impl Sac {
             (&*critic2, &*learner2.params),
         ];
         let (now_x1, now_x2) = now_x.split_at(rows1.n * width);
-        pair(
+        both(
             two_threads,
             || half1.learn(actor, params, critics, &rows1, now_x1, alpha, n),
             || half2.learn(actor, params, critics, &rows2, now_x2, alpha, n),
@@ -278,7 +280,7 @@ impl Sac {
             let (adam, t) = settings.actor;
             adam.step(t, learner, grad, 1.0);
         };
-        pair(
+        both(
             two_threads,
             || step(&mut front, grad1, other1),
             || step(&mut back, grad2, other2),
@@ -310,11 +312,11 @@ impl Sac {
         }
     }
 
-    /// Writes to `actions`, `[n, act_dim]`, what the actor with `params` draws for `obs`,
-    /// `[n, obs_dim]`, with standard normals `noise`, `[n, act_dim]`.
+    /// Draws an action for each row of `obs`, `[n, obs_dim]`, to `actions`, `[n, act_dim]`, by the
+    /// actor with the parameters `params` and standard normals `noise`, `[n, act_dim]`.
     ///
     /// # Errors
-    /// If a slice has not the length that the shapes say.
+    /// If a slice has another length than the shapes say, or there is no memory.
     pub fn act(
         &mut self,
         params: &[f32],
@@ -351,8 +353,9 @@ fn split_at_mut<'a>(moments: &'a mut Moments<'_>, at: usize) -> (Moments<'a>, Mo
     )
 }
 
-/// Runs both, at the same time if asked to, with denormals as zero.
-fn pair(two_threads: bool, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
+/// Runs `a` and `b`, on two threads if asked to, with denormals as zero. The guard is made and dropped
+/// within each, since Rayon may run other work on a thread that waits.
+fn both(two_threads: bool, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
     fn flushed(work: impl FnOnce()) {
         let _flush = FlushDenormals::new();
         work();
@@ -365,7 +368,8 @@ fn pair(two_threads: bool, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
     }
 }
 
-/// The smaller; NaN if either is, so that a diverged critic is not passed over.
+/// The smaller number; NaN if either is NaN, so that a critic that has diverged shows. `f32::min` would
+/// return the other one.
 fn min(a: f32, b: f32) -> f32 {
     if a < b || a.is_nan() { a } else { b }
 }

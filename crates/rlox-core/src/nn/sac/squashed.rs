@@ -1,17 +1,22 @@
-//! The squashed Gaussian, Haarnoja et al. 2018b (arXiv 1812.05905), appendix C:
-//! a = tanh(u), u = mean + std * noise, log pi(a|s) = log N(u) - sum log(1 - a^2).
+//! The squashed Gaussian of SAC's actor, Haarnoja et al. 2018b (arXiv 1812.05905), appendix C:
+//! a = tanh(u), u = mean + std * noise, log pi(a|s) = log N(u; mean, std) - sum log(1 - a^2).
 //!
-//! A network's output is a row of `act_dim` means, then as many log deviations.
+//! The actor's output for an observation, its head, is `act_dim` means, then as many log standard
+//! deviations.
 
 use std::f32::consts::LN_2;
 use std::ops::RangeInclusive;
 
+/// Log standard deviations are clamped to this range, as in the authors' code.
 const LOG_STD: RangeInclusive<f32> = -20.0..=2.0;
 const HALF_LOG_2PI: f32 = 0.918_938_5;
 
-/// Writes the actions that `noise` (standard normals, `[rows, act_dim]`) makes of the network's
-/// outputs `heads`, `[rows, 2 * act_dim]`, to `actions` (`stride` numbers a row, of which the last
-/// `act_dim` are written) and their log-probabilities to `log_probs`, `[rows]`.
+/// Draws an action for each row of the actor's outputs `heads`, `[rows, 2 * act_dim]`, with standard
+/// normals `noise`, `[rows, act_dim]`.
+///
+/// Writes the actions to `actions`, `[rows, stride]`, of which the last `act_dim` elements of a row are
+/// set: a row is an input of the critics, where the action follows the observation. Writes the
+/// log-probabilities to `log_probs`, `[rows]`.
 pub fn sample(
     heads: &[f32],
     noise: &[f32],
@@ -36,8 +41,8 @@ pub fn sample(
         {
             let log_std = log_std.clamp(*LOG_STD.start(), *LOG_STD.end());
             let u = mean + log_std.exp() * noise;
-            // tanh |u| and log(1 - a^2) = 2 (ln 2 - u - softplus(-2u)) from one exponential, such
-            // that neither overflows nor rounds to log 0; the latter is even in u.
+            // Both from e = exp(-2|u|) - 1, which does not overflow: tanh |u| = -e / (2 + e), and
+            // log(1 - a^2) = 2 (ln 2 - |u| - softplus(-2|u|)), which is finite where a rounds to 1.
             let e = (-2.0 * u.abs()).exp_m1();
             *action = (-e / (2.0 + e)).copysign(u);
             let squashing = 2.0 * (LN_2 - u.abs() - (1.0 + e).ln_1p());
@@ -46,14 +51,16 @@ pub fn sample(
     }
 }
 
-/// Writes the gradient of `mean(alpha * log_prob - q)` by the outputs of the network to
-/// `grad_heads`.
+/// Writes the gradient of `mean(alpha * log_prob - q)` by the actor's outputs to `grad_heads`,
+/// `[rows, 2 * act_dim]`.
 ///
-/// `heads` and `noise` as for [`sample`], which wrote `actions` with `stride`; `grad_actions`,
-/// `[rows, act_dim]`, is the gradient of q by the action; `scale` is one over the rows of the mean.
+/// `heads` and `noise` are those that [`sample`] was given, and `actions` with `stride` what it wrote.
+/// `grad_actions`, `[rows, act_dim]`, is the gradient of q by the action. `scale` is 1 over the number
+/// of rows that the mean is taken over.
 ///
-/// With the noise fixed, d log_prob / d u = 2 a by the squashing alone, since the density at
-/// mean + std * noise depends on the deviation, not on the mean: d log_prob / d log_std holds -1.
+/// The noise is held fixed (the reparametrisation trick). log N(u) at u = mean + std * noise is
+/// -noise²/2 - log_std - log(2 pi)/2: it does not depend on the mean, and its derivative by log_std is
+/// -1. The other term, -log(1 - a^2), has the derivative 2 a by u.
 #[expect(clippy::too_many_arguments, reason = "the chain rule's inputs")]
 pub fn grad(
     heads: &[f32],
@@ -79,7 +86,7 @@ pub fn grad(
             let (a, log_std) = (actions[i], head[act_dim + i]);
             let grad_u = scale * (alpha * 2.0 * a - grad_action[i] * (1.0 - a * a));
             grad_means[i] = grad_u;
-            // Clamping passes no gradient from outside its bounds.
+            // Where log_std was clamped, the loss does not depend on it.
             grad_log_stds[i] = if LOG_STD.contains(&log_std) {
                 grad_u * log_std.exp() * noise[i] - scale * alpha
             } else {

@@ -1,4 +1,4 @@
-//! What can be said without torch; the gradients are held against autograd's from Python.
+//! What can be tested without torch. Tests in Python compare the gradients with autograd's.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::nn::Activation;
 
-/// tanh and log pi(a|s) as the paper has them, in f64.
+/// The action and log pi(a|s) by the paper's formulas, in float64.
 fn oracle(mean: f64, log_std: f64, noise: f64) -> (f64, f64) {
     let log_std = log_std.clamp(-20.0, 2.0);
     let u = mean + log_std.exp() * noise;
@@ -96,14 +96,13 @@ fn networks_that_do_not_fit_together_are_refused() {
 }
 
 #[test]
-fn a_diverged_twin_is_not_passed_over() {
+fn a_diverged_critic_is_not_passed_over() {
     assert_eq!(min(1.0, 2.0), 1.0);
     assert!(min(f32::NAN, 2.0).is_nan());
     assert!(min(2.0, f32::NAN).is_nan());
 }
 
-/// A thread of the pool that waits for the other half takes up whatever there is, and that may be work
-/// of another kind.
+/// While a thread of the pool waits for the other half, Rayon may run any other work on it.
 #[test]
 fn what_else_the_pool_does_meanwhile_keeps_denormals() {
     let kept = || black_box(f32::MIN_POSITIVE) * black_box(0.5) > 0.0;
@@ -112,7 +111,7 @@ fn what_else_the_pool_does_meanwhile_keeps_denormals() {
         scope.spawn(|| {
             let half = || assert_eq!((0..1_000).map(black_box).sum::<u32>(), 499_500);
             while !done.load(Relaxed) {
-                rayon::scope(|_| pair(true, half, || (0..9).for_each(|_| half())));
+                rayon::scope(|_| both(true, half, || (0..9).for_each(|_| half())));
             }
         });
         let all_keep = |_| rayon::broadcast(|_| kept()).into_iter().all(|kept| kept);

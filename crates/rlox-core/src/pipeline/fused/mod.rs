@@ -1,8 +1,8 @@
-//! A whole rollout in one call: stepping, the policy, sampling and advantages, none of it in Python.
+//! A whole rollout in one call: the policy, sampling, stepping and advantages, without Python.
 //!
-//! Environments do not know of each other, so each thread takes some of them through all the steps,
-//! and they meet at the end: one fork-join a rollout, not one a step. What an environment does
-//! depends on its own state, the policy and its own noise alone, hence not on the threads.
+//! The environments are cut into parts (`part`), and each thread takes a part through all steps. So
+//! there is one fork-join for a rollout, not one for each step. An environment depends on its own
+//! state, the policy and its own noise alone, so the result does not depend on the number of threads.
 
 mod noise;
 mod part;
@@ -21,35 +21,36 @@ use crate::error::{RloxError, check_len};
 use crate::memory::reserved;
 use crate::pool;
 use crate::training::gae::{Layout, compute_gae_batched};
-use part::{Done, Part};
+use part::{Collected, Part};
 
-/// Transitions that are worth another thread: they take some 0.4 ms, handing over some 8 µs, and
-/// other threads of the program want the cores, too.
+/// Transitions for which one more thread pays: they take some 0.4 ms, and handing them over some 8 µs.
+/// It is no less, since other threads of the program want the cores, too.
 const PER_THREAD: usize = 1024;
-/// Environments of a thread come in multiples of the policy's tile of rows.
+/// The number of environments of a part is a multiple of this: the rows of the policy's largest tile.
 const TILE: usize = 8;
 const _: () = assert!(TILE.is_multiple_of(LANES));
 
-/// `n_steps` of `n_envs` environments, step-major: `x[t * n_envs + e]`.
+/// A rollout of `n_steps` of `n_envs` environments. All columns are step-major: step t of environment e
+/// is element `t * n_envs + e`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FusedRollout {
-    /// Observations `[(n_steps + 1) * n_envs * obs_dim]`; the last ones are there to go on from.
+    /// Observations, `[n_steps + 1, n_envs, obs_dim]`. The last ones are those to act on next.
     pub obs: Vec<f32>,
-    /// Actions `[n_steps * n_envs]`, or `[… * act_dim]` before clipping.
+    /// Actions, `[n_steps, n_envs]`, or `[n_steps, n_envs, act_dim]` before clipping.
     pub actions: ActionBatch,
-    /// Log-probabilities of the actions.
+    /// Log-probabilities of the actions, `[n_steps, n_envs]`, as are the columns below.
     pub log_probs: Vec<f32>,
     /// Values of the observations acted on.
     pub values: Vec<f32>,
-    /// Rewards; a step truncated by the time limit alone has more, as [`collect`] says.
+    /// Rewards; those of truncated steps have the bootstrap added, as [`collect`] says.
     pub rewards: Vec<f32>,
-    /// 1 where the step ended an episode.
+    /// 1 where the step ended an episode, else 0.
     pub dones: Vec<f32>,
-    /// Advantages.
+    /// Advantages by GAE.
     pub advantages: Vec<f32>,
-    /// Targets of the value function.
+    /// Advantages plus values, the targets of the value function.
     pub returns: Vec<f32>,
-    /// What has ended, step by step, and within a step in the order of the environments.
+    /// The episodes that ended, in the order of steps, then environments.
     pub episodes: Vec<Episode>,
 }
 
@@ -64,23 +65,26 @@ pub struct Episode {
     pub length: i64,
 }
 
-/// What the episodes under way have come to, environment by environment `[n_envs]`.
+/// The episodes that have not ended yet, `[n_envs]`. A rollout goes on from these numbers and updates
+/// them.
 #[derive(Debug)]
 pub struct Running<'a> {
-    /// Sums of rewards.
+    /// The sum of rewards so far.
     pub rewards: &'a mut [f64],
-    /// Numbers of steps.
+    /// The number of steps so far.
     pub lengths: &'a mut [i64],
 }
 
-/// Collects a rollout from where the environments stand.
+/// Collects a rollout from the present states of the environments. `stream` gives the random numbers.
 ///
-/// `threads` is how many to use at most, `None` as many as pay. The reward of a truncated step is
-/// raised by `gamma * V(final_obs)`, as in [`super::rollout::collect`].
+/// `threads` is the largest number of threads to use; None uses as many as pay. Where an episode is
+/// truncated and not terminated, `gamma * V(final_obs)` is added to the reward of its last step, as in
+/// [`super::rollout::collect`].
 ///
 /// # Errors
-/// If `running` has another length than there are environments, they were never reset, or an action
-/// or an advantage is not finite; then the environments stand where each has come to.
+/// If `running` has another length than there are environments, they were never reset, `how` is out of
+/// range, there is no memory, or an action or an advantage is not finite. In the last case the
+/// environments have been stepped already.
 pub fn collect<W: PipelineWiring>(
     env: &mut EnvOf<W>,
     policy: &MlpPolicy,
@@ -99,8 +103,8 @@ pub fn collect<W: PipelineWiring>(
     collect_with_noise::<W>(env, policy, how, &noise, running, threads)
 }
 
-/// [`collect`] with the noise given, step-major: a number uniform in [0, 1) for each action of a
-/// categorical policy, `act_dim` standard normal ones for each of a Gaussian.
+/// [`collect`] with given noise, `[n_steps, n_envs, noise_per_action]`: for a categorical policy a
+/// number uniform in [0, 1) for each action, for a Gaussian one `act_dim` standard normals.
 ///
 /// # Errors
 /// Those of [`collect`], or if `noise` has another length.
@@ -163,7 +167,7 @@ pub fn collect_with_noise<W: PipelineWiring>(
         columns.extend(parts.map(Part::run));
     }
     env.observe();
-    let all = Done::joined(columns, how.n_steps)?;
+    let all = Collected::joined(columns, how.n_steps)?;
 
     let (advantages, returns) = compute_gae_batched::<W, _>(
         &all.rewards,

@@ -1,7 +1,7 @@
-//! The random numbers of a rollout, drawn before it begins.
+//! The random numbers of a rollout, all drawn before it begins.
 //!
-//! They come from a counter-based stream with a number of its own for every rollout, so a rollout is
-//! the same whatever was drawn before it and on however many threads it runs.
+//! They come from a counter-based generator (ChaCha8), with a stream of its own for each rollout. So a
+//! rollout does not depend on what was drawn before it, nor on the number of threads.
 
 use std::f32::consts::TAU;
 
@@ -11,12 +11,12 @@ use rand_chacha::ChaCha8Rng;
 use crate::RloxError;
 use crate::memory::reserved;
 
-/// Where a rollout's random numbers come from.
+/// The stream that a rollout's random numbers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// The trainer's.
+    /// The trainer's seed.
     pub seed: u64,
-    /// Which rollout of the trainer this is.
+    /// The number of the rollout in the trainer.
     pub rollout: u64,
 }
 
@@ -27,7 +27,7 @@ impl Stream {
         std::iter::repeat_with(move || rng.next_u32())
     }
 
-    /// `n` numbers from [0, 1), multiples of 2^-24.
+    /// `n` numbers uniform in [0, 1), multiples of 2^-24.
     ///
     /// # Errors
     /// If there is no memory for them.
@@ -38,8 +38,8 @@ impl Stream {
         Ok(uniforms)
     }
 
-    /// `n` standard normal numbers, by Box and Muller (1958): of two uniform ones, the first gives
-    /// the length of a pair of normal ones, up to 6.7, and the second its direction.
+    /// `n` standard normals, by Box and Muller (1958): of each two uniform numbers, the first gives the
+    /// length of a vector of two normals, at most 6.7, and the second its direction.
     ///
     /// # Errors
     /// If there is no memory for them.
@@ -49,7 +49,8 @@ impl Stream {
         while normals.len() < n
             && let (Some(length), Some(direction)) = (words.next(), words.next())
         {
-            // In (0, 1]: a float keeps its precision where the logarithm needs it, near zero.
+            // In (0, 1], by all 32 bits: near 0, where the logarithm needs it, a float has the
+            // precision for them.
             let unit = (length as f32 + 1.0) * (1.0 / (1_u64 << 32) as f32);
             let length = (-2.0 * unit.ln()).sqrt();
             let (sin, cos) = ((direction >> 8) as f32 * (TAU / (1 << 24) as f32)).sin_cos();
@@ -77,7 +78,7 @@ mod tests {
         assert!(uniforms.iter().all(|u| (0.0..1.0).contains(u)));
         let share =
             |of: &[f32], below: f32| of.iter().filter(|&&x| x < below).count() as f64 / n as f64;
-        // Five deviations of a share of 100,000 are at most 0.008.
+        // Five standard deviations of the share of 100,000 numbers are at most 0.008.
         for p in [0.01f32, 0.25, 0.5, 0.9] {
             assert!((share(&uniforms, p) - f64::from(p)).abs() < 0.008);
         }
@@ -90,7 +91,7 @@ mod tests {
         ] {
             assert!((share(&normals, z) - p).abs() < 0.008, "{z}");
         }
-        // The two of a pair, and neighbouring pairs, know nothing of each other.
+        // The two of a pair, and neighbouring pairs, are uncorrelated.
         for lag in [1, 2] {
             let products = normals
                 .iter()

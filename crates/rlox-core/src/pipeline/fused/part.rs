@@ -1,4 +1,4 @@
-//! Some environments, taken through all the steps of a rollout by one thread.
+//! A part of the environments, which one thread takes through all steps of a rollout.
 
 use super::policy::MlpPolicy;
 use super::{Episode, Running};
@@ -8,37 +8,35 @@ use crate::memory::{reserve_more, reserved, zeros};
 use crate::nn::Hidden;
 use crate::pipeline::rollout::{ActionBatch, Collect};
 
-/// The environments `first..first + running.rewards.len()` of `n_envs`.
+/// The environments `first..first + n` of all `n_envs`, where n is the length of `running`.
 pub(super) struct Part<'a> {
     pub(super) policy: &'a MlpPolicy,
     pub(super) how: Collect,
     pub(super) envs: Box<dyn Share + 'a>,
-    /// What they are observed as.
+    /// Their present observations, `[n, obs_dim]`.
     pub(super) obs: &'a [f32],
     pub(super) first: usize,
     pub(super) n_envs: usize,
-    /// That of all environments.
+    /// The noise of all environments, `[n_steps, n_envs, noise_per_action]`.
     pub(super) noise: &'a [f32],
     pub(super) running: Running<'a>,
 }
 
-/// What the environments of a part have done, step-major.
-pub(super) struct Done {
-    /// One step more than the others have.
+/// The columns of [`super::FusedRollout`] for the environments of a part, without the advantages.
+pub(super) struct Collected {
     pub(super) obs: Vec<f32>,
     pub(super) actions: ActionBatch,
     pub(super) log_probs: Vec<f32>,
     pub(super) values: Vec<f32>,
-    /// With the bootstrap of truncated episodes added.
     pub(super) rewards: Vec<f32>,
-    /// 1 where the step ended an episode, else 0.
     pub(super) dones: Vec<f32>,
+    /// Values of the observations after the last step, `[n]`.
     pub(super) last_values: Vec<f32>,
     pub(super) episodes: Vec<Episode>,
 }
 
 impl Part<'_> {
-    pub(super) fn run(self) -> Result<Done, RloxError> {
+    pub(super) fn run(self) -> Result<Collected, RloxError> {
         let Self {
             policy,
             how,
@@ -110,7 +108,7 @@ impl Part<'_> {
         }
         let mut last_values = zeros(n)?;
         critic.forward(&obs[total * obs_dim..], &mut hidden, &mut last_values);
-        Ok(Done {
+        Ok(Collected {
             obs,
             actions: sampler.into_actions(),
             log_probs,
@@ -123,8 +121,9 @@ impl Part<'_> {
     }
 }
 
-impl Done {
-    /// The columns of all environments, from those of each part in their order.
+impl Collected {
+    /// Joins the parts, which are in the order of their environments, to the columns of all
+    /// environments.
     pub(super) fn joined(
         parts: Vec<Result<Self, RloxError>>,
         n_steps: usize,
@@ -143,7 +142,8 @@ impl Done {
             |column: fn(&Self) -> &[f32], rows| interleaved(parts.iter().map(column), rows);
         let mut episodes = reserved(parts.iter().map(|part| part.episodes.len()).sum())?;
         episodes.extend(parts.iter().flat_map(|part| &part.episodes).copied());
-        // As a stable sort would have it, which takes memory: the environments stay in order.
+        // A stable sort by step, without its allocation, which aborts where there is no memory: the
+        // index decides between episodes of one step.
         let mut in_order: Vec<(usize, Episode)> = reserved(episodes.len())?;
         in_order.extend(episodes.drain(..).enumerate());
         in_order.sort_unstable_by_key(|(i, episode)| (episode.step, *i));
@@ -161,7 +161,7 @@ impl Done {
     }
 }
 
-fn joined_actions(parts: &[Done], n_steps: usize) -> Result<ActionBatch, RloxError> {
+fn joined_actions(parts: &[Collected], n_steps: usize) -> Result<ActionBatch, RloxError> {
     let indices = parts.iter().filter_map(|part| match &part.actions {
         ActionBatch::Discrete(actions) => Some(&actions[..]),
         ActionBatch::Continuous(_) => None,
@@ -177,7 +177,7 @@ fn joined_actions(parts: &[Done], n_steps: usize) -> Result<ActionBatch, RloxErr
     })
 }
 
-/// Row by row, what the parts have of it.
+/// Joins a column of `rows` rows: each row is the parts' rows side by side.
 fn interleaved<'a, T: Copy + 'a>(
     parts: impl Iterator<Item = &'a [T]> + Clone,
     rows: usize,

@@ -1,4 +1,5 @@
-//! The policy of a fused rollout: a network for the actions' distribution, one for the values.
+//! The policy of a fused rollout: an actor and a critic that are multilayer perceptrons, and how
+//! actions are sampled from the actor's outputs.
 
 use std::f32::consts::TAU;
 
@@ -8,7 +9,7 @@ use crate::memory::reserved;
 use crate::nn::{PackedMlp, check_log_std};
 use crate::pipeline::rollout::ActionBatch;
 
-/// An actor and a critic for the environments of one kind.
+/// An actor and a critic, with copies of their weights.
 #[derive(Debug, Clone)]
 pub struct MlpPolicy {
     pub(super) actor: PackedMlp,
@@ -16,32 +17,35 @@ pub struct MlpPolicy {
     head: Head,
 }
 
-/// The distribution that the actor's outputs stand for.
+/// The distribution that the actor's outputs parametrise.
 #[derive(Debug, Clone)]
 enum Head {
-    /// They are logits.
+    /// The outputs are logits.
     Categorical,
-    /// They are the means of independent normals.
+    /// The outputs are means.
     Gaussian(Gaussian),
 }
 
+/// Independent normals whose standard deviations do not depend on the observation. All vectors are
+/// `[act_dim]`.
 #[derive(Debug, Clone)]
 pub(super) struct Gaussian {
     log_std: Vec<f32>,
     std: Vec<f32>,
     /// 1 / std.
-    scale: Vec<f32>,
+    inverse_std: Vec<f32>,
     /// Bounds of the action space.
     low: Vec<f32>,
     high: Vec<f32>,
 }
 
 impl MlpPolicy {
-    /// A categorical policy for a discrete `action_space`, else a Gaussian one with the deviations
-    /// exp(`log_std`), free of the observation; `log_std` is empty for a categorical one.
+    /// A categorical policy for a discrete `action_space`, for which `log_std` is empty. For a box, a
+    /// Gaussian policy with the standard deviations exp(`log_std`), `[act_dim]`.
     ///
     /// # Errors
-    /// If the networks or `log_std` do not fit the environments.
+    /// If the widths of the networks or the length of `log_std` do not fit `obs_dim` and
+    /// `action_space`, or a number of `log_std` is not from -87 to 87.
     pub fn new(
         actor: PackedMlp,
         critic: PackedMlp,
@@ -55,7 +59,7 @@ impl MlpPolicy {
                 let gaussian = Gaussian {
                     log_std: log_std.to_vec(),
                     std: log_std.iter().map(|x| x.exp()).collect(),
-                    scale: log_std.iter().map(|x| (-x).exp()).collect(),
+                    inverse_std: log_std.iter().map(|x| (-x).exp()).collect(),
                     low: low.clone(),
                     high: high.clone(),
                 };
@@ -73,7 +77,7 @@ impl MlpPolicy {
         })
     }
 
-    /// Random numbers that an action takes.
+    /// How many random numbers an action takes.
     pub fn noise_per_action(&self) -> usize {
         match &self.head {
             Head::Categorical => 1,
@@ -81,12 +85,12 @@ impl MlpPolicy {
         }
     }
 
-    /// Whether those are standard normal, or else uniform in [0, 1).
+    /// Whether these are standard normals; otherwise they are uniform in [0, 1).
     pub(super) fn takes_normals(&self) -> bool {
         matches!(self.head, Head::Gaussian(_))
     }
 
-    /// What samples `n` actions, those of `n_envs` environments at a time.
+    /// A sampler with room for `n` actions, of which `n_envs` are taken at each step.
     pub(super) fn sampler(&self, n: usize, n_envs: usize) -> Result<Sampler<'_>, RloxError> {
         Ok(match &self.head {
             Head::Categorical => Sampler::Categorical {
@@ -101,7 +105,7 @@ impl MlpPolicy {
     }
 }
 
-/// Samples actions and keeps them.
+/// Samples actions, and keeps all of a rollout.
 pub(super) enum Sampler<'a> {
     Categorical {
         actions: Vec<i64>,
@@ -109,7 +113,7 @@ pub(super) enum Sampler<'a> {
     Gaussian {
         gaussian: &'a Gaussian,
         actions: Vec<f32>,
-        /// Those since the environments were last stepped, within their bounds.
+        /// The actions of the present step, clipped to the bounds of the action space.
         clipped: Vec<f32>,
     },
 }
@@ -137,7 +141,7 @@ impl Sampler<'_> {
         Ok(log_prob)
     }
 
-    /// The latest actions of `n` environments, as they take them.
+    /// The actions of the present step for `n` environments, clipped to the action space.
     pub(super) fn latest(&self, n: usize) -> Actions<'_> {
         match self {
             Self::Categorical { actions } => Actions::Discrete(&actions[actions.len() - n..]),
@@ -145,13 +149,14 @@ impl Sampler<'_> {
         }
     }
 
-    /// Forgets what no environment needs any more.
+    /// Ends the present step: its clipped actions are no longer needed.
     pub(super) fn stepped(&mut self) {
         if let Self::Gaussian { clipped, .. } = self {
             clipped.clear();
         }
     }
 
+    /// All actions, not clipped.
     pub(super) fn into_actions(self) -> ActionBatch {
         match self {
             Self::Categorical { actions } => ActionBatch::Discrete(actions),
@@ -160,7 +165,8 @@ impl Sampler<'_> {
     }
 }
 
-/// The first category whose cumulative probability exceeds `uniform`, and its log-probability.
+/// Samples a category by its inverse distribution function: the first one whose cumulative probability
+/// exceeds `uniform`. Returns it and its log-probability.
 #[inline]
 fn categorical(logits: &[f32], uniform: f32) -> (usize, f32) {
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -177,8 +183,8 @@ fn categorical(logits: &[f32], uniform: f32) -> (usize, f32) {
 }
 
 impl Gaussian {
-    /// Appends mean + std * noise to `actions` and, within bounds, to `clipped`; returns its
-    /// log-density.
+    /// Appends the action mean + std * noise to `actions`, and clipped to `clipped`. Returns the
+    /// log-density of the action before clipping.
     #[inline]
     fn sample(
         &self,
@@ -191,7 +197,7 @@ impl Gaussian {
         let mut log_prob = 0.0;
         for (i, (&mean, &noise)) in means.iter().zip(noise).enumerate() {
             let action = mean + self.std[i] * noise;
-            let z = (action - mean) * self.scale[i];
+            let z = (action - mean) * self.inverse_std[i];
             log_prob += -0.5 * z * z - self.log_std[i] - half_log_tau;
             clipped.push(action.max(self.low[i]).min(self.high[i]));
             actions.push(action);
@@ -216,7 +222,7 @@ fn check_shape(
     Err(RloxError::argument(argument, problem))
 }
 
-/// The error for an action without a finite log-probability: names what is to blame.
+/// The error for an action whose log-probability is not finite; it names the argument that is to blame.
 #[cold]
 fn no_action(outputs: &[f32], noise: &[f32]) -> RloxError {
     let finite = |numbers: &[f32]| numbers.iter().all(|x| x.is_finite());

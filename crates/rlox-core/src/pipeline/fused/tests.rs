@@ -1,5 +1,5 @@
-//! What must hold of a fused rollout: it is the one that the step-by-step collector makes of the
-//! same policy and noise.
+//! A fused rollout is the same as one that the collector makes step by step with the same policy and
+//! noise.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -41,13 +41,13 @@ fn packed((mlp, params): &Net) -> PackedMlp {
     PackedMlp::new(mlp.clone(), params).unwrap()
 }
 
-/// Sampling as the formulas have it, in f64, of outputs of the plain forward pass.
+/// Sampling by the formulas in float64, from the outputs of the plain forward pass.
 struct Plain {
     actor: Net,
     critic: Net,
     log_std: Vec<f32>,
     noise: Vec<f32>,
-    /// A sample lay so near to the border of two categories that rounding decides it.
+    /// Whether a uniform number lay so near to the border of two categories that rounding decides.
     undecided: bool,
 }
 
@@ -123,7 +123,7 @@ impl Policy for Plain {
     }
 }
 
-/// Environments near their time limit, so that episodes end in both ways.
+/// Environments near their time limit, so that some episodes are truncated and some terminated.
 fn envs(env_id: &str, n_envs: usize) -> VecEnv {
     let mut env = VecEnv::new(env_id, n_envs, 3).unwrap();
     env.reset(Reset::default()).unwrap();
@@ -284,7 +284,8 @@ fn it_is_made_of_its_stream() {
     );
 }
 
-/// One step from `state` after `elapsed` ones, with a critic that says 10 of everything.
+/// The return of one step from `state`, the episode's step number `elapsed` + 1, with a critic whose
+/// every value is 10.
 fn one_step_return(state: [f64; 4], elapsed: u32) -> f32 {
     let mut env = VecEnv::new("CartPole-v1", 1, 0).unwrap();
     env.reset(Reset::default()).unwrap();

@@ -1,19 +1,19 @@
-//! Beliefs about an offer, each held in every interleaving of its two threads, and with every value
-//! that a load may see. A thread that waits for ever is found, too: loom sees that nobody can go on.
+//! Beliefs about an offer, each tested by loom in every interleaving of its two threads, and with every
+//! value that a load may see. Loom also reports a thread that would wait for ever.
 #![allow(clippy::unwrap_used)]
 
 use super::{Done, Offer};
 use crate::sync::Arc;
 use crate::sync::thread::unwinds;
 
-/// Adds one: to be done once in a round, by one thread or the other.
+/// The work: adds one. It must be done once in a round, by either thread.
 fn once(work: &mut usize) {
     *work += 1;
 }
 
 #[test]
 fn work_is_done_once_in_each_round_whoever_does_it() {
-    const ROUNDS: usize = 2; // what the first leaves must not be taken for the second
+    const ROUNDS: usize = 2; // a state left by the first must not be mistaken for the second's
     loom::model(|| {
         let offer = Arc::new(Offer::new(0));
         let helpers = Arc::clone(&offer);

@@ -1,7 +1,9 @@
-//! Eight environments at a time with the best instructions there are, the returns in the same pass.
+//! P15's optimised form: eight environments at a time with the best instructions that the processor
+//! has, and the returns in the same pass.
 //!
-//! They go some rows back in registers: a step that read what was just written would wait for the
-//! memory. Then the next eight do, as long as these rows are in the nearest cache.
+//! Eight environments go back through a block of rows with their advantages in registers, since a step
+//! that read what was just written would wait for memory. Then the next eight go through the same rows,
+//! which are still in the first-level cache.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -12,7 +14,7 @@ use std::ops::Range;
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
 
-/// Steps of environments that are in the nearest cache together.
+/// Elements of a block of rows, which fits into the first-level cache.
 const NEAR: usize = 512;
 
 kernel! {

@@ -1,8 +1,10 @@
-//! In blocks from the end. What a step has by itself comes first, by vectors: its weights, its error.
-//! Then the recurrence, as a scan; then, by vectors again, what follows from it.
+//! P18's optimised form: blocks of steps from the end, three passes over each. The first, vectorised,
+//! computes what a step has by itself: its weights and its TD error. The second is the recurrence, as a
+//! scan. The third, vectorised again, computes what follows from it.
 //!
-//! A scan multiplies the weights of steps with each other, as the recurrence does not: where the product
-//! overflows, infinity times a correction of zero is NaN. Such a sequence goes step by step.
+//! A scan multiplies the weights of several steps with each other, which the recurrence does not. If
+//! the product overflows, infinity times a correction of zero is NaN. Such a sequence is computed step
+//! by step instead.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -14,7 +16,7 @@ use crate::simd::{Instructions, kernel, load};
 use crate::training::TrainingWiring;
 use crate::training::scan::{self, STEPS};
 
-/// Steps of a block: what is kept of it between the passes stays in the nearest cache.
+/// Steps of a block: what the passes hand on stays in the first-level cache.
 const BLOCK: usize = 256;
 
 /// Writes the targets and advantages of one sequence, as [`baseline::targets`] does.

@@ -1,7 +1,7 @@
 """Contests between builds: base, head, and base once more, on the same benchmarks.
 
-A restart is a process for each of them, or one for all (see `arms`). A benchmark that fails,
-crashes or hangs loses its own result and no other's.
+A restart runs a process for each of them, or one process for all (see `arms`). A benchmark that
+fails, crashes or hangs loses its own result and no other's.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from typing import Any, NamedTuple
 from rlox_opt.harness.arms import Apart, Arms, Side, SideError, Suite, Together, started
 from rlox_opt.harness.restarts import ContestError, SkippedError, Worker
 
-# In one restart, a benchmark is timed this often, each time in other memory, unless preparing it
-# takes too long: where its data lie is most of what makes one process differ from the next.
+# In one restart a benchmark is timed this often, each time in other memory, since most of the
+# difference between two processes comes from where their data lie. A benchmark whose preparation
+# takes longer than `_DEAR_S` is prepared and timed once.
 _CONTESTS = 3
 _CONTEST_S = 0.05
 _DEAR_S = 1.0
-_RUNS = 6  # of a benchmark, in the longest answer about it
+_RUNS = 6  # of a benchmark, at the most, before its process answers
 SIDES = ("base", "head", "again")
 
 
 class Reading(NamedTuple):
-    """One restart of a benchmark: ln(head / base), ln(again / base) (0 without `again`), and what
-    base and head took (median seconds of a call, or the benchmark's own unit)."""
+    """One restart of a benchmark: ln(head / base), ln(again / base) (0 without `again`), and the
+    medians of base and head (seconds of a call, or the benchmark's own unit)."""
 
     log_ratio: float
     log_ratio_aa: float
@@ -42,8 +43,8 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a benchmark has no result: `side` is where it failed, None where nobody can tell, `ended`
-    whether it took the process with it, and `skipped` whether it says that it is not to be run."""
+    """Why a benchmark has no result. `side` is where it failed, None where nobody can tell; `ended`
+    says whether its process ended with it, `skipped` whether it only asked to be skipped."""
 
     side: str | None
     reason: str
@@ -52,8 +53,8 @@ class Failure:
 
 
 class Benchmark(NamedTuple):
-    """What the suite says of one: asv's type of it, what names its `setup_cache` (None without
-    one), and how many seconds it may take (None where it does not say)."""
+    """What the suite says of a benchmark: asv's type, an identifier of its `setup_cache` (None
+    without one), and how many seconds it may take (None where the suite does not say)."""
 
     type: str
     cache: str | None
@@ -66,7 +67,7 @@ class Benchmark(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The benchmarks of a side by name, and what of the suite cannot be read there, with why."""
+    """The benchmarks of a side by name, and the unreadable parts of the suite with the reasons."""
 
     benchmarks: Mapping[str, Benchmark]
     broken: Mapping[str, str]
@@ -78,9 +79,9 @@ AskFor = Callable[[Arms, str, random.Random], Reading | Failure]
 
 @dataclass
 class Packages:
-    """Builds to compare, by side: those of `SIDES`, or base and head alone. `together` puts them
-    into one process, which not every package bears. An answer may take `limit_s`. Modules that have
-    no benchmark whose name begins with `beginning` are not read."""
+    """Builds to compare, by side: all of `SIDES`, or base and head alone. `together` runs them in
+    one process, which not every package allows. An answer may take `limit_s` seconds. Modules
+    without a benchmark whose name begins with `beginning` are not read."""
 
     sides: Mapping[str, Side]
     suite: Suite
@@ -90,10 +91,10 @@ class Packages:
     _listed: dict[str, dict[str, Listed]] = field(default_factory=dict)  # by beginning
     _caches: dict[tuple[str, str], Path | SideError] = field(default_factory=dict)
     _said: dict[str, list[str]] = field(default_factory=dict)  # by benchmark, in each restart
-    _alone: dict[str, int] = field(default_factory=dict)  # calls that one setup bears
+    _alone: dict[str, int] = field(default_factory=dict)  # calls after one setup, by benchmark
 
     def listed(self) -> Mapping[str, Listed]:
-        """What base and head have, which is asked once: listing imports the benchmarks.
+        """The benchmarks of base and of head. They are asked once, since listing imports them.
 
         Raises:
             ContestError: a side cannot be asked.
@@ -124,7 +125,7 @@ class Packages:
         return dict(zip(self.sides, self._ask([*self.sides], "builds"), strict=True))
 
     def _ask(self, sides: Sequence[str], command: str, *arguments: str) -> list[Any]:
-        """What a command answers, of each side."""
+        """The answers of these sides to a command."""
         with self.processes(sides, random.Random()) as of:
             asks = dict.fromkeys(ask for ask, _ in of.values())
             for ask in asks:  # all at once
@@ -142,7 +143,7 @@ class Packages:
     def processes(
         self, sides: Sequence[str], rng: random.Random
     ) -> Iterator[Mapping[str, tuple[Worker, int]]]:
-        """Of each side the process that has it, and its number there."""
+        """The process that runs each side, and the side's number in it."""
         of = {side: self.sides[side] for side in sides}
         with contextlib.ExitStack() as stack:
             if self.together:
@@ -152,11 +153,11 @@ class Packages:
                 yield {side: (stack.enter_context(self.alone(side, rng)), 0) for side in sides}
 
     def contests(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
-        """One restart of "time" benchmarks, in random order. Where a process ends, others go on."""
+        """One restart of "time" benchmarks, in random order. A crash does not stop the others."""
         return self._restart(self._contest, names, seed)
 
     def tracked(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
-        """One restart of "track" and "memory" benchmarks, likewise."""
+        """One restart of "track" and "memory" benchmarks, as `contests` runs "time" ones."""
         return self._restart(self._tracked, names, seed)
 
     def _restart(self, ask_for: AskFor, names: Sequence[str], seed: int) -> Iterator[Outcome]:
@@ -173,15 +174,15 @@ class Packages:
 
     @contextlib.contextmanager
     def _arms(self, rng: random.Random) -> Iterator[Arms]:
-        """Processes with all sides, which were started in random order.
+        """Processes with all sides, started in random order.
 
-        They load copies that no other process has: a file stays where it is in memory for as long
-        as the system caches it, whatever process maps it, and where that is makes its code faster
-        or slower. Of two copies of one library, one can be a tenth slower in every process, until
-        both are copied anew.
+        Each loads copies of the packages that no other process has loaded. The system keeps a file
+        at one place in physical memory for as long as it caches the file, and that place makes the
+        code faster or slower in every process. One of two copies of a library can be a tenth slower
+        in all processes, until both are copied anew.
         """
         order = rng.sample([*self.sides], len(self.sides))
-        beside = self.sides[order[0]].folder.parent  # is cleared away by whoever made it
+        beside = self.sides[order[0]].folder.parent  # whoever made this folder removes it
         with contextlib.ExitStack() as stack:
             copies = stack.enter_context(tempfile.TemporaryDirectory(prefix="copies-", dir=beside))
             sides = {}
@@ -199,8 +200,8 @@ class Packages:
             })  # fmt: skip
 
     def peaks(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
-        """One restart of "peakmemory" benchmarks: a process for each side of each, which ends with
-        the most memory it had."""
+        """One restart of "peakmemory" benchmarks. Each side of each benchmark has a process of its
+        own, which answers with its peak and ends."""
         rng = random.Random(seed)
         for name in rng.sample(list(names), len(names)):
             values: dict[str, float] = {}
@@ -230,8 +231,8 @@ class Packages:
         alone: int | None = None,
         number: int = 0,
     ) -> int:
-        """Set a benchmark up in a process that has this side as its `number`; returns how many
-        calls one setup bears (0: any number). Raises ContestError."""
+        """Set a benchmark up in the process that has this side as its `number`. Returns how many
+        calls may follow one setup (0: any number). Raises ContestError."""
         cache = self._cache(side, name)
         calls: int = ask("prepare", number, name, seed, alone, cache and str(cache))
         return calls
@@ -259,8 +260,8 @@ class Packages:
         return Reading(*map(statistics.fmean, zip(*readings, strict=True)))
 
     def told(self) -> dict[str, str]:
-        """What people should know of benchmarks that were timed, by name: what was noticed in
-        half of the restarts, and in three at the least."""
+        """Notes for the user on benchmarks that were timed, by name. A note is passed on if it came
+        in half of the restarts, and in three at the least."""
         noticed = {name: [*filter(None, said)] for name, said in self._said.items()}
         return {
             name: said[-1]
@@ -269,7 +270,8 @@ class Packages:
         }
 
     def _prepare(self, arms: Arms, side: str, name: str, seed: int) -> None:
-        """How many calls one setup bears is found out once, so that all restarts do the same."""
+        """Prepare one side. How many calls may follow one setup is found out once, so that all
+        restarts time the same number."""
         cache = self._cache(side, name)
         alone = arms.prepare(side, name, seed, self._alone.get(name), cache)
         if name not in self._alone:
@@ -290,8 +292,8 @@ class Packages:
         return _of_values(values)
 
     def _limit(self, name: str) -> float:
-        """Seconds that an answer about a benchmark may take. asv's timeout is of one run; preparing
-        one takes some runs."""
+        """Seconds that an answer about a benchmark may take. asv's timeout is for one run, and an
+        answer may take several."""
         there = (of.benchmarks.get(name) for of in self.listed().values())
         timeout = max((of.timeout for of in there if of and of.timeout), default=None)
         if timeout is None:
@@ -299,8 +301,8 @@ class Packages:
         return float(min(_RUNS * timeout, max(timeout, self.limit_s)))
 
     def _cache(self, side: str, name: str) -> Path | None:
-        """The folder with what the benchmark's `setup_cache` returns, which is called once for all
-        restarts, in a process of its own; None without one. Raises SideError."""
+        """The folder with what the benchmark's `setup_cache` returned, or None without one. It is
+        called once for all restarts, in a process of its own. Raises SideError."""
         side = _of(side)
         there = self.listed()[side].benchmarks.get(name)
         if there is None or there.cache is None:

@@ -251,7 +251,7 @@ def child_of(
 
 
 def environment(spec: Spec) -> dict[str, str]:
-    """The environment of all runs: this one's, with a fixed hash seed and the spec's number of threads."""
+    """The variables for a run: this process's, a fixed hash seed, the spec's number of threads."""
     threads = str(spec.threads)
     return os.environ | {
         "PYTHONHASHSEED": "0",

@@ -11,7 +11,7 @@ from rlox_opt.project.asv_configuration import Configuration
 
 
 class Asv:
-    """asv's. Nothing is copied, for asv's benchmarks are run where they lie, too."""
+    """asv's kind. Nothing is copied, since asv too runs benchmarks in place."""
 
     name = "asv"
     called = "an asv.conf.json, a folder of asv benchmarks"

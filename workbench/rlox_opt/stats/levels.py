@@ -142,7 +142,7 @@ def usual_memory(of: Sequence[Readings]) -> Floats | None:
 
 def changes(readings: Readings, level: float = LEVEL, phis: Floats | None = None) -> list[Change]:
     """The changes of one series in order, each with a p of at most `level`. A change that is
-    smaller than `least` is added to the next one. `phis` is what `usual_memory` returns; with None
+    too small or too uncertain to report is added to the next one. `phis` is what `usual_memory` returns; with None
     all phis have the same price."""
     if readings.exact:
         return list(_worth(_exact(_logs(readings)), readings.least))

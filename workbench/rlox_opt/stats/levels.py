@@ -141,9 +141,9 @@ def usual_memory(of: Sequence[Readings]) -> Floats | None:
 
 
 def changes(readings: Readings, level: float = LEVEL, phis: Floats | None = None) -> list[Change]:
-    """The changes of one series in order, each with a p of at most `level`. A change that is
-    too small or too uncertain to report is added to the next one. `phis` is what `usual_memory` returns; with None
-    all phis have the same price."""
+    """The changes of one series in order, each with a p of at most `level`. A change that is too
+    small or too uncertain to report is added to the next one. `phis` is what `usual_memory`
+    returns; with None all phis have the same price."""
     if readings.exact:
         return list(_worth(_exact(_logs(readings)), readings.least))
     if len(readings.values) < _SHORTEST or not level:

@@ -13,9 +13,7 @@ import sys
 import unicodedata
 from typing import TextIO
 
-_HANG = (
-    2  # columns by which a continued line is indented, beyond the beginning of its first line
-)
+_HANG = 2  # columns by which a continued line is indented, beyond the beginning of its first line
 _LABEL = re.compile(r"\s*\S+(?: \S+)*?:?  +(?=\S)")  # "package      " before a value
 _WIDEST_LABEL = 24  # columns; after a longer one a continued line would have too little room
 # The second pattern is used only if a part between matches of the first is wider than a line.

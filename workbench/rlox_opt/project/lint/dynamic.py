@@ -199,7 +199,7 @@ class _Kept:
             self.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._worker = None
         self._stack.close()
 

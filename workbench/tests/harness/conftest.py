@@ -1,4 +1,4 @@
-"""Two builds that are the same, with a suite of one's own."""
+"""Two equal builds, with a suite of one's own."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +15,8 @@ from rlox_opt.harness.packages import SIDES, Packages
 def made(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Packages]:
-    """Two builds that are the same, with a suite of these modules. Contests are short: what is
-    looked at is what is measured, not how close it comes."""
+    """Two equal builds, with a suite of these modules. Contests are short, since tests check what
+    is measured, not how exactly."""
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.01)
     monkeypatch.setattr(packages_module, "_CONTESTS", 1)
 

@@ -30,10 +30,10 @@ from asv.commands.compare import Compare
 from asv.commands.continuous import Continuous
 from asv.console import log
 from asv.runner import BenchmarkResult, log_benchmark_result
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError, ProcessEndedError, SkippedError
 from rlox_opt.harness.sequential import Comparison, tally
+from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.system.scratch import scratch

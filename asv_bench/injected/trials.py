@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
+from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.history import causes, why
 from rlox_opt.history.recording import RESTARTS
 from rlox_opt.project.builds import Artefact, NotBuiltError

@@ -1,6 +1,6 @@
 """Contests between builds: base, head, and base once more, on the same benchmarks.
 
-A restart runs a process for each of them, or one process for all (see `arms`). A benchmark that
+A restart runs a process for each of them, or one process for all (see `side_processes`). A benchmark that
 fails, crashes or hangs loses its own result and no other's.
 """
 
@@ -18,8 +18,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlox_opt.harness.arms import Apart, Arms, Side, SideError, Suite, Together, started
 from rlox_opt.harness.restarts import ContestError, SkippedError, Worker
+from rlox_opt.harness.side_processes import (
+    OneProcess,
+    ProcessEach,
+    Side,
+    SideError,
+    SideProcesses,
+    Suite,
+    started,
+)
 
 # In one restart a benchmark is timed this often, each time in other memory, since most of the
 # difference between two processes comes from where their data lie. A benchmark whose preparation
@@ -74,7 +82,7 @@ class Listed(NamedTuple):
 
 
 Outcome = tuple[str, Reading | Failure]
-AskFor = Callable[[Arms, str, random.Random], Reading | Failure]
+AskFor = Callable[[SideProcesses, str, random.Random], Reading | Failure]
 
 
 @dataclass
@@ -164,16 +172,16 @@ class Packages:
         rng = random.Random(seed)
         left = rng.sample(list(names), len(names))
         while left:
-            with self._arms(rng) as arms:
+            with self._running(rng) as running:
                 while left:
                     name = left.pop()
-                    outcome = ask_for(arms, name, rng)
+                    outcome = ask_for(running, name, rng)
                     yield name, outcome
                     if isinstance(outcome, Failure) and outcome.ended:
                         break
 
     @contextlib.contextmanager
-    def _arms(self, rng: random.Random) -> Iterator[Arms]:
+    def _running(self, rng: random.Random) -> Iterator[SideProcesses]:
         """Processes with all sides, started in random order.
 
         Each loads copies of the packages that no other process has loaded. The system keeps a file
@@ -192,9 +200,9 @@ class Packages:
                 sides[side] = replace(self.sides[side], folder=folder)
             if self.together:
                 ask = stack.enter_context(started(sides, self.suite, rng, self.limit_s))
-                yield Together(ask, order)
+                yield OneProcess(ask, order)
                 return
-            yield Apart({
+            yield ProcessEach({
                 side: stack.enter_context(started({side: of}, self.suite, rng, self.limit_s))
                 for side, of in sides.items()
             })  # fmt: skip
@@ -237,23 +245,23 @@ class Packages:
         calls: int = ask("prepare", number, name, seed, alone, cache and str(cache))
         return calls
 
-    def _contest(self, arms: Arms, name: str, rng: random.Random) -> Reading | Failure:
+    def _contest(self, running: SideProcesses, name: str, rng: random.Random) -> Reading | Failure:
         readings, told = [], ""
         try:
-            arms.allow(self._limit(name))
-            arms.load(name, rng.getrandbits(63))
+            running.allow(self._limit(name))
+            running.load(name, rng.getrandbits(63))
             for _ in range(1 if self.suite.fresh else _CONTESTS):
                 start = time.monotonic()
-                told = arms.forget(rng) or told
+                told = running.forget(rng) or told
                 seed = rng.getrandbits(63)
                 for side in rng.sample([*self.sides], len(self.sides)):
-                    self._prepare(arms, side, name, seed)
+                    self._prepare(running, side, name, seed)
                 dear = time.monotonic() - start > _DEAR_S
-                times = arms.contest(_CONTEST_S * _CONTESTS if dear else _CONTEST_S, rng)
+                times = running.contest(_CONTEST_S * _CONTESTS if dear else _CONTEST_S, rng)
                 readings.append(_reading(times))
                 if dear:
                     break
-            told = arms.forget(rng) or told
+            told = running.forget(rng) or told
         except SideError as error:
             return _failed(error)
         self._said.setdefault(name, []).append(told)
@@ -269,24 +277,24 @@ class Packages:
             if len(said) >= max(3, len(self._said[name]) / 2)
         }
 
-    def _prepare(self, arms: Arms, side: str, name: str, seed: int) -> None:
+    def _prepare(self, running: SideProcesses, side: str, name: str, seed: int) -> None:
         """Prepare one side. How many calls may follow one setup is found out once, so that all
         restarts time the same number."""
         cache = self._cache(side, name)
-        alone = arms.prepare(side, name, seed, self._alone.get(name), cache)
+        alone = running.prepare(side, name, seed, self._alone.get(name), cache)
         if name not in self._alone:
             self._alone[name] = alone
 
-    def _tracked(self, arms: Arms, name: str, rng: random.Random) -> Reading | Failure:
+    def _tracked(self, running: SideProcesses, name: str, rng: random.Random) -> Reading | Failure:
         values: dict[str, float] = {}
         try:
-            arms.allow(self._limit(name))
+            running.allow(self._limit(name))
             seed = rng.getrandbits(63)
-            arms.load(name, seed)
+            running.load(name, seed)
             for side in rng.sample([*self.sides], len(self.sides)):
-                arms.prepare(side, name, seed, 0, self._cache(side, name))
-                values[side] = arms.value(side)
-            arms.forget(rng)
+                running.prepare(side, name, seed, 0, self._cache(side, name))
+                values[side] = running.value(side)
+            running.forget(rng)
         except SideError as error:
             return _failed(error)
         return _of_values(values)

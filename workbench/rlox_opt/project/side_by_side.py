@@ -15,9 +15,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlox_opt.harness import callgrind
-from rlox_opt.harness.arms import Side
 from rlox_opt.harness.packages import SIDES, Failure, Packages
 from rlox_opt.harness.sequential import Comparison, More
+from rlox_opt.harness.side_processes import Side
 from rlox_opt.project import blind, builds, calibration, kinds, parity, thresholds
 from rlox_opt.project.blind import Coverage
 from rlox_opt.project.builds import Artefact

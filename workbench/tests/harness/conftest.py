@@ -7,8 +7,8 @@ import pytest
 import toy_packages
 
 from rlox_opt.harness import packages as packages_module
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import SIDES, Packages
+from rlox_opt.harness.side_processes import Side, Suite
 
 
 @pytest.fixture(params=["a process each", "one process"])

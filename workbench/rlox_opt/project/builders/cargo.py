@@ -24,9 +24,9 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError, worker
+from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest, digest_of, keep
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.system import git, schema

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project import bench_targets
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.bench_targets import MANIFEST

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project.asv_configuration import Configuration
 
 

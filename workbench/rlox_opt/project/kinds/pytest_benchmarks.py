@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project import asv_files
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.kinds import pytest_requires, pytest_source

@@ -55,13 +55,13 @@ class Suite:
     """The benchmarks of a comparison: a folder, or a file.
 
     Sides that share a process take their inputs from the suite's modules `shared`. `program` is the
-    file of `inside` that runs the suite, and `told` are its further settings, for JSON.
+    file of `inside` that runs the suite, and `settings` are its further settings, for JSON.
     """
 
     folder: Path
     shared: tuple[str, ...] = ()
     program: str = "rlox_opt_side.py"
-    told: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     fresh: bool = False
     """Whether each call runs in a process of its own, so in other memory than the last."""
 
@@ -77,7 +77,7 @@ class SideError(ContestError):
         self.skipped = isinstance(error, SkippedError)
 
 
-class Arms(Protocol):
+class SideProcesses(Protocol):
     """The running processes of all sides. Errors are raised as SideError."""
 
     def load(self, name: str, seed: int) -> None:
@@ -121,7 +121,7 @@ def started(
         "suite": str(suite.folder),
         "shared": suite.shared,
         "sides": [{"folder": str(s.folder), "packages": s.packages} for s in sides.values()],
-        **suite.told,
+        **suite.settings,
     }
     # A setting of the user's own Python could lead this one to packages of another interpreter.
     own = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_PYTHON}
@@ -136,7 +136,7 @@ def started(
             yield worker
 
 
-class Together:
+class OneProcess:
     """All sides in one process, so that no side has another core or another clock speed."""
 
     def __init__(self, ask: Worker, sides: Sequence[str]) -> None:
@@ -175,7 +175,7 @@ class Together:
             raise SideError(side, error) from None
 
 
-class Apart:
+class ProcessEach:
     """A process for each side, so that what one side loads cannot affect another side."""
 
     def __init__(self, asks: Mapping[str, Worker]) -> None:

@@ -1,7 +1,7 @@
 """Contests between builds: base, head, and base once more, on the same benchmarks.
 
-A restart runs a process for each of them, or one process for all (see `side_processes`). A benchmark that
-fails, crashes or hangs loses its own result and no other's.
+A restart runs a process for each of them, or one process for all (see `side_processes`). A
+benchmark that fails, crashes or hangs loses its own result and no other's.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def builds(
 def shares(extension: Path, cell: Cell, seconds: float, seed: int) -> Reading:
     """One restart: how much of its speed another Python thread keeps while either twin runs.
 
-    The readings' seconds are the inverse of that share: the time of a unit of the other's work.
+    The reading's seconds are the inverse of that share: the other thread's time for a unit of work.
     """
     rng = random.Random(seed)
     with worker(extension, rng) as ask:

@@ -147,7 +147,7 @@ def parse(
     taken = {_bare(key.removeprefix("pip+")).lower() for kind, key in combination if kind == "req"}
     of_conda: Combination = {}
     requirements = [*_requirements(combination, conda, path, notes)]
-    if also:  # the matrix comes before the environment file
+    if also:  # the matrix takes precedence over the environment file
         of_conda = {("req", name): of for name, of in also.conda.items() if name not in taken}
         asked = [*_requirements(of_conda, conda, path, notes), *also.pip]
         requirements += _understood(asked, taken, path, notes)

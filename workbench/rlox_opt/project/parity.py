@@ -145,7 +145,7 @@ def _binaries(base: Artefact, head: Artefact, released: list[Artefact]) -> list[
         if what in (_ALLOCATOR, GLOBAL):
             continue
         values = [of.found.get(what, "") for of in (base, head)]
-        # Binaries on one side only are mentioned elsewhere.
+        # Compared only if both sides have binaries.
         if values[0] == values[1] or not all(values):
             continue
         if what in _ON and "off" in values:

@@ -100,7 +100,7 @@ class Side:
         check_origin(self._packages, self.folder)
 
     def forget(self) -> None:
-        """Clear the caches of functions that are decorated with `lru_cache`."""
+        """Clear the caches of the suite's functions that are decorated with `lru_cache`."""
         for name, module in [*self._modules.items()]:
             if name.startswith(f"{self._suite.name}."):
                 for function in [*vars(module).values()]:

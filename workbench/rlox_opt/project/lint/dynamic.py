@@ -26,7 +26,7 @@ _DRIFT = math.log(1.1)
 _BLOCK_S, _MOST_BLOCKS, _LEAST_BLOCKS = 0.00025, 32, 12
 _SETTLING = 2  # blocks that are left out, while caches fill and the interpreter specialises code
 _SETUP_S = 0.3  # the time for blocks after one setup
-_READINGS = 40  # calls after one setup must last as long: two readings are then below 5 %
+_READINGS = 40  # of the clock: calls after one setup must last longer, so that two are below 5 %
 _TOLD = 200  # characters of a reason
 
 

@@ -43,7 +43,8 @@ def script(name: str, value: Any) -> str:
 
 
 def commits_data(history: History) -> str:
-    """`data/commits.js`: [hash, day, subject, page] of each commit, by whose index charts refer."""
+    """`data/commits.js`: [hash, day, subject, page] of each commit. Charts name a commit by its
+    index."""
     rows = [
         [commit.short[:7], commit.day, commit.subject, commit_path(commit.hash)]
         for commit in history.commits

@@ -280,9 +280,9 @@ def cost(entry: Entry, name: str) -> float | None:
 @cache
 def slug(name: str) -> str:
     """A name as a part of a file's name: "data_plane.Gae.time_gae(2048)" becomes
-    "data_plane.Gae.time_gae-2048".
+    "data_plane.Gae.time_gae-2048-" with six digits of a digest.
 
-    Other characters are replaced, and then a digest is added, since two names may become the
-    same."""
+    Letters that a file's name may not have are replaced. Two names may then become the same, so
+    such a name gets the digest."""
     safe = re.sub(r"[^\w.]+", "-", name, flags=re.ASCII).strip("-.")
     return safe if safe == name else f"{safe}-{digest([name])[:6]}"

@@ -68,8 +68,8 @@ def whole(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
 
 
 def live(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
-    """Score a history that is searched after every commit: was a false change ever reported, and
-    after how many commits was the true one located (infinity: not within twenty)?"""
+    """Score a history that is searched after every commit. Without a change: was one ever reported?
+    With a change: after how many commits was it located (infinity: not within twenty)?"""
     logs, where = _history(noise, shape, number), places(noise)
     if not shape.jumps:
         looks = range(_FIRST_LOOK, COMMITS + 1)

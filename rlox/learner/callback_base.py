@@ -21,8 +21,8 @@ class BaseCallback:
     are this library's, and call the others. The two ways differ in when a step is reported.
     `_on_step` is called between one step and the next, with `self.locals`. PPO then has to collect
     step by step in Python, which is several times slower than in Rust and draws other random
-    numbers; `collector="async"` refuses such a callback. With `on_step`, or with neither method,
-    rollouts are collected in Rust; all callbacks of this package are written so.
+    numbers; `collector="async"` refuses such a callback. A callback with an
+    `on_step`, or with neither, leaves rollouts in Rust, as all callbacks of this package do.
 
     Attributes: `n_calls`, vectorised steps that were reported to it; `num_timesteps`,
     environment steps of the trainer; `locals`, in `_on_step`: `actions`, `rewards` and `dones` as

@@ -16,7 +16,7 @@ from rlox_opt.views.titles import layer_title
 
 UNSAMPLED = "not sampled"
 _MOST_SPREADS = 12
-_WHOLE = 0.95  # of a row: a layer with more is named alone, and one with less than 0.05 is not named
+_WHOLE = 0.95  # of a row: a layer with more stands alone; one with less than 0.05 is not named
 _LONGEST = 100  # characters of a heading: two lines of the page
 
 

@@ -95,7 +95,7 @@ class OwnEnvironment:
         start = time.monotonic()
         asked = pep517.Asked() if revision.is_release else self._asked(revision)
         theirs = like.made.get("interpreter path", "") if like else ""
-        if like and like.revision.python:  # it was asked for the other side alone
+        if like and like.revision.python:  # it was asked for on the other side alone
             theirs = ""
         asks = self.configuration
         interpreter, note = chosen(revision.python, asks.pythons, asked.python, theirs)

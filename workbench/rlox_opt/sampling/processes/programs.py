@@ -274,7 +274,7 @@ class _Work:
         self._rest: defaultdict[WorkPart, float] = defaultdict(float)
 
     def until(self, ns: int, works: bool = True) -> None:
-        """Count the time until `ns` as work of the phases in it, or, without `works`, as rest."""
+        """Count the time until `ns` as work of the phases in it; without `works`, leave it out."""
         while self._next < len(self._changes) and self._changes[self._next][0] <= ns:
             at, path = self._changes[self._next]
             self._add(at, works)

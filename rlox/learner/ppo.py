@@ -84,9 +84,9 @@ class PPO(OnPolicy):
         normalize_advantage: scale advantages to mean 0 and deviation 1, in each minibatch.
         ent_coef: c2 of equation 9.
         vf_coef: c1 of equation 9.
-        max_grad_norm: the gradient is clipped to this norm. use_sde: explore by generalised
-        state-dependent noise (gSDE, Raffin et al. 2020); for actions
-            in a Box; runs in torch.
+        max_grad_norm: the gradient is clipped to this norm.
+        use_sde: explore by generalised state-dependent noise (gSDE, Raffin et al. 2020); for
+            actions in a Box; runs in torch.
         sde_sample_freq: steps after which that noise is drawn anew; -1: once a rollout.
         target_kl: an update ends when the policies differ by more than 1.5 times this.
         stats_window_size: number of episodes in the means that are shown.
@@ -107,7 +107,6 @@ class PPO(OnPolicy):
         optimizations: ids of the planned optimisations to train with, such as {"R1", "R2"}; None:
             those that were accepted (`rlox.learner.switchboard.ACCEPTED`). Compiling is then used
             only in runs that are long enough to repay it.
-            only serves runs long enough to repay it.
         threads: torch's while learning; None: one if every product is small, otherwise torch's own
             number. Updates in Rust take two at most, and no more than this.
         matmul_precision: of float32 products while learning, as

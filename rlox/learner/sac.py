@@ -92,8 +92,7 @@ class SAC(OffPolicy):
         n_envs: environments to make of an id (1, or in the short form 4 with R6); other forms of
             `env` bring their own number.
         prioritized: draw transitions by their TD error (Schaul et al. 2016), corrected by
-        importance
-            weights whose exponent goes from 0.4 to 1 during `learn`.
+            importance weights whose exponent goes from 0.4 to 1 during `learn`.
         critic: a module `(obs, actions) -> (q1, q2)`, or more or fewer, to use instead of two
             256 x 256 networks.
         optimizations, threads, matmul_precision, others: as PPO's.

@@ -146,9 +146,8 @@ class Timing:
 
     Args:
         name: the title of the printed tree.
-        enabled: if False, blocks cost next to nothing and record nothing; it may be set at any
-        time. synchronize: called before each reading of the clock, such as
-        `torch.cuda.synchronize`, so
+        enabled: if False, blocks cost next to nothing and record nothing; may be set at any time.
+        synchronize: called before each reading of the clock, such as `torch.cuda.synchronize`, so
             that a block includes the device's work and not only its launch. None: no waiting.
 
     The blocks of a thread form one tree; `phases` is the tree of the thread that made the Timing. A

@@ -52,7 +52,6 @@ member to arrive ends.
 In a process's torch files `thread` is the kernel's thread id. For a device's stream it is
 1,000,000,000, plus the number of the stream, plus 1,000,000 for each device before it. Flows lead
 from the call that launched a kernel to the kernel.
-kernel to the kernel.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _all_parts(repository: Repository, commit: str, paths: Iterable[str]) -> lis
 
 @functools.cache
 def _blobs(repository: Repository, commit: str) -> dict[str, str]:
-    """git's object id of each file of a commit."""
+    """Git's object id of each file of a commit."""
     listed = repository.maybe("ls-tree", "-r", "-z", commit) or ""
     fields = (line.partition("\t") for line in listed.split("\0") if line)
     return {path: said.split()[2] for said, _, path in fields}

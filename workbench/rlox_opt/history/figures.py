@@ -14,7 +14,7 @@
                                                 cells, runs, of runs: flags where nothing changed
                                                 (at 0, where others are in the same record);
                                                 inside, of inside: true ratios in the interval
-    bound(diff, cells) .1f                      the largest rate, in per cent, that agrees with flags
+    bound(diff, cells) .1f                      the largest rate, in per cent, that the flags allow
     files d                                     the number of records in a folder
 
 `[key=value]` keeps the elements of a list that have this value, `[*]` keeps all. A key may itself

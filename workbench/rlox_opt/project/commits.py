@@ -204,7 +204,7 @@ class Commits:
         return bool(self._run("status", "--porcelain"))
 
     def tree(self, commit: str, *paths: str) -> str | None:
-        """git's ids of these parts of a commit; None if there is no such commit."""
+        """Git's ids of these parts of a commit; None if there is no such commit."""
         return self._maybe("ls-tree", _END, commit, "--", *paths)
 
     def repository(self) -> git.Repository:

@@ -312,7 +312,7 @@ class OwnEnvironment:
         return place, built
 
     def _sources(self, revision: Revision) -> str:
-        """git's ids of the files of a commit, without those of the suite, which is not built."""
+        """Git's ids of the files of a commit, without those of the suite, which is not built."""
         asv = self.configuration.kind == "asv"  # other suites may lie among the sources
         suite = f"{self.configuration.suite}/" if asv else "\0"
         with as_usage_error():

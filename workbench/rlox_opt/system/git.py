@@ -88,7 +88,7 @@ class Repository:
     def run(
         self, verb: str, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> str:
-        """git's output, with U+FFFD for what is not UTF-8.
+        """Git's output, with U+FFFD for what is not UTF-8.
 
         Raises:
             GitError: there is no git, or it fails.
@@ -99,7 +99,7 @@ class Repository:
         return done.stdout.decode(errors="replace")
 
     def maybe(self, verb: str, *arguments: str) -> str | None:
-        """git's output, or None if it fails. Raises GitError if there is no git."""
+        """Git's output, or None if it fails. Raises GitError if there is no git."""
         done = self._done(verb, *arguments)
         return None if done.returncode else done.stdout.decode(errors="replace")
 

@@ -265,7 +265,7 @@ class ByCargo:
         return said.commit
 
     def _sources(self, commit: str) -> str:
-        """git's ids of the parts of a commit that the extension is made of."""
+        """Git's ids of the parts of a commit that the extension is made of."""
         # A build may give any text as its commit.
         listed = self.commits.tree(commit, *_RUST) if commit.isalnum() else None
         return listed if listed is not None else f"unknown commit {commit}"

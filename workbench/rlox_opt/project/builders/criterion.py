@@ -148,7 +148,7 @@ class ByCriterion:
         return same
 
     def sources(self, revision: Revision) -> list[str]:
-        """git's list of the files of a commit, one row each."""
+        """Git's list of the files of a commit, one row each."""
         with as_usage_error():
             listed = self.commits.repository().run("ls-tree", "-r", "-z", revision.commit)
         return [row for row in listed.split("\0") if row]

@@ -47,8 +47,8 @@ class Estimate:
 def estimate(log_ratios: Sequence[float]) -> Estimate:
     """The estimate from one log-ratio a restart.
 
-    Between two looks the quantiles of the last look are used, which are wider. Raises ValueError if
-    there are no ratios.
+    Between two looks the quantiles of the look before are used, which are wider. Raises ValueError
+    if there are no ratios.
     """
     if not log_ratios:
         raise ValueError("log_ratios: is empty, expected one a restart")

@@ -2,11 +2,11 @@
 
     .venv/bin/python asv_bench/build_times.py
 
-Commits that no branch knows, each with one edited file of the core, are built by every command in
-turn, each in an environment of its own. asv itself checks the commit out and runs the command.
-Ours keeps cargo's target directory, so it builds the commit before them, which is not counted. Wall
-time is what one waits; CPU time, of all processes together, is what a busy machine distorts least.
-The record goes to asv_bench/record/<machine>/.
+For every command in turn, commits that are on no branch are built, each with one edited file of the
+core, in an environment for that command. asv itself checks the commit out and runs the command. Our
+command keeps cargo's target directory, so it first builds the commit before them, which is not
+counted. Wall time is the time to wait; CPU time, of all processes together, is less distorted by a
+busy machine. The record goes to asv_bench/record/<machine>/.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from asv_bench.project import PROJECT
 
 EDITED = "crates/rlox-core/src/buffer/ringbuf.rs"
 REPEATS = 3
-# What asv 0.6.6 runs, one after the other, when build_command is not given: the first builds a
-# wheel by way of an sdist and leaves it lying, the second builds the one that asv installs.
+# The commands of asv 0.6.6 if no build_command is given, run one after the other. The first builds
+# a wheel from an sdist and does not use it; the second builds the wheel that asv installs.
 ASV_DEFAULT = {
     "python -m build": "PIP_NO_BUILD_ISOLATION=0 python -m build",
     "pip wheel": "python -m pip wheel -w {build_cache_dir} {build_dir}",
@@ -61,7 +61,7 @@ class Builder:
         self.cpu_s: list[float] = []
 
     def build(self, commit: str) -> None:
-        """Check out and build; a wheel for asv must hold an extension of the commit."""
+        """Check out and build. The wheel for asv must contain an extension of that commit."""
         start, used = time.perf_counter(), cpu_of_children()
         self._env.install_project(self._conf, self._repo, commit)
         self.wall_s.append(round(time.perf_counter() - start, 2))
@@ -81,7 +81,7 @@ def cpu_of_children() -> float:
 
 
 def edits(head: str) -> Iterator[str]:
-    """Commits after `head`, each with another constant in the edited file; no branch knows them."""
+    """Commits after `head`, on no branch, each with another constant in the edited file."""
     parent, original = head, commits.content(head, EDITED)
     for number in range(REPEATS):
         text = f"{original}\nconst _: u32 = {number};\n"
@@ -106,7 +106,7 @@ def measured(head: str) -> list[Builder]:
 
 
 def compared(ours: list[float], *default: list[float]) -> dict[str, float]:
-    """Medians, and what the median of ours is of the default's."""
+    """The medians, and our median as a part of the default's."""
     total = statistics.median(map(sum, zip(*default, strict=True)))
     own = statistics.median(ours)
     return {"ours": own, "asv_default": round(total, 2), "share": round(own / total, 4)}

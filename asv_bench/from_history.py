@@ -1,10 +1,10 @@
 """The history (`rlox_opt.history.store`) as asv's own results, so that `asv publish` shows it.
 
-The store is the one place where recorded numbers are kept. What asv reads is made of it anew before
-each publishing: `asv run` rewrites `benchmarks.json`, and the two must not drift apart. Times and
-peak memory go by the names of the benchmarks in `benchmarks/`; what asv has no kind for gets a name
-of its own, "instructions.data_plane.Gae.time_gae". Steps per second are told as seconds per step,
-since asv takes more for worse.
+The history is the only place where recorded numbers are kept. asv's files are made from it before
+each publishing, since `asv run` rewrites `benchmarks.json` and the two must not diverge. Times and
+peak memory have the names of the benchmarks in `benchmarks/`. What asv has no kind for gets a name
+of its own, such as "instructions.data_plane.Gae.time_gae". Steps per second become seconds per
+step, since asv takes larger numbers for worse.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Values = dict[tuple[str, ...], float]  # by parameters, as asv writes them
 
 
 def write(entries: Iterable[Entry], results: Path) -> int:
-    """Put the newest entry of each commit, feature set and machine into asv's results folder, in
-    the place of what was put there before; returns their number."""
+    """Put the newest entry of each commit, feature set and machine into asv's results folder,
+    replacing what was put there before; returns their number."""
     for path in results.glob(f"*/????????-{_ENVIRONMENT}-*.json"):
         path.unlink()
     kept = [entry for entry in newest(entries).values() if entry.cells]
@@ -48,7 +48,7 @@ def write(entries: Iterable[Entry], results: Path) -> int:
 
 
 def _values(cells: Iterable[Cell]) -> dict[tuple[str, str], Values]:
-    """By asv's name of the benchmark, with the kind."""
+    """The values by asv's name of the benchmark, and by kind."""
     by_name: dict[tuple[str, str], Values] = {}
     for cell in cells:
         name, *parameters = split(cell.benchmark)
@@ -59,7 +59,7 @@ def _values(cells: Iterable[Cell]) -> dict[tuple[str, str], Values]:
 
 
 def named(benchmark: str, kind: str) -> str:
-    """What a benchmark's number of a kind is called in asv."""
+    """asv's name for a benchmark's number of this kind."""
     if kind in _OWN_NAMES:
         return benchmark
     return f"{benchmark}.seconds_per_step" if kind == "steps" else f"{kind}.{benchmark}"
@@ -76,7 +76,7 @@ def split(benchmark: str) -> list[str]:
 
 
 def _described(results: Path, used: Sequence[Mapping[tuple[str, str], Values]]) -> Described:
-    """What asv knows of the benchmarks, by name, with ours and their parameters among them."""
+    """asv's descriptions of the benchmarks by name, completed with ours and their parameters."""
     path = results / "benchmarks.json"
     known = util.load_json(str(path), Benchmarks.api_version) if path.exists() else {}
     for values in used:
@@ -115,7 +115,7 @@ def _save(
     )
     for (name, _), of in values.items():
         every = [*itertools.product(*known[name]["params"])]
-        told = [of.get(parameters, math.nan) for parameters in every]  # asv's word for left out
+        told = [of.get(parameters, math.nan) for parameters in every]  # NaN means skipped in asv
         nothing = [None] * len(every)
         result = BenchmarkResult(told, nothing, nothing, 0, "", None)
         asv.add_result(known[name], result, started_at=entry.date)
@@ -123,7 +123,7 @@ def _save(
 
 
 def _machine(entry: Entry, results: Path) -> dict[str, str]:
-    """What asv knows of the machine; told to it where it has never run there."""
+    """asv's description of the machine; made here if asv has never run on it."""
     path = results / entry.slug / "machine.json"
     of = entry.machine
     if not path.exists():

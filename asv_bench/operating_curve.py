@@ -1,11 +1,11 @@
-"""The operating curve of `rlox-opt diff`: how probable each verdict is, by how much slower a commit
-truly made a benchmark and by how much the machine scatters. Simulated, with the verdicts' own code.
+"""The operating curve of `rlox-opt diff`: the probability of each verdict, by the true slowdown and
+by the scatter of the machine. Runs are simulated, and judged by the verdicts' own code.
 
     .venv/bin/python asv_bench/operating_curve.py [--runs 400]
 
-In each simulated run one benchmark of forty takes longer, in restarts that scatter like a normal
-distribution; the others stay as they are, and are there because one among many must be surer. The
-record goes to asv_bench/record/<machine>/, and from there to the Trust page. It takes a minute.
+In each simulated run one of forty benchmarks takes longer, and restarts scatter normally. The
+others do not change; they are there since a verdict among many needs more evidence. The record goes
+to asv_bench/record/<machine>/, and from there to the Trust page. It takes a minute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rlox_opt.system.exits import GOOD, INTERRUPTED
 
 from asv_bench.project import PROJECT
 
-# By threshold in per cent, the slowdowns in per cent; then standard deviations of a restart.
+# Thresholds in per cent with slowdowns in per cent; then standard deviations of a restart.
 SLOWDOWNS = {
     1.0: tuple(0.25 * n for n in range(17)),
     3.0: tuple(0.5 * n for n in range(17)),
@@ -38,7 +38,7 @@ _UNCHANGED = {
 
 
 def verdict(rng: random.Random, slowdown: float, scatter: float, threshold: float) -> str:
-    """What one run says of a benchmark that is slower by so many per cent."""
+    """The verdict of one run on a benchmark that is slower by `slowdown` per cent."""
     ratios: list[float] = []
     said = "undecided"
     while said == "undecided" and len(ratios) < LOOKS[-1]:
@@ -65,7 +65,7 @@ def points(runs: int, seed: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def main() -> int:
-    """Simulate, print and keep; returns the exit code."""
+    """Simulate, print and record; returns the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""asv's plug-in, named in asv.conf.json: `.venv/bin/asv` needs no preparation by hand."""
+"""asv's plug-in, named in asv.conf.json. With it `.venv/bin/asv` needs no preparation by hand."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PAGES = Path(__file__).with_name("pages")
 
 
 def setup() -> None:
-    """asv calls this before every command."""
-    # asv looks for uv on PATH alone; the locked one lies beside this Python.
+    """Called by asv before every command."""
+    # asv looks for uv on PATH alone, and the locked uv lies beside this Python.
     here = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", os.defpath)])
-    # The matrix alone says what is built: a value inherited from the shell would be filed under
+    # The matrix alone must decide what is built: a value from the shell would be recorded under
     # "what ships".
     os.environ.pop("MATURIN_PEP517_ARGS", None)
     name_machine()
@@ -29,13 +29,13 @@ def setup() -> None:
 
 
 def name_machine() -> None:
-    """Name this machine as our records do, by its processor, and tell asv of it once.
+    """Name this machine by its processor, as our records do, and describe it to asv once.
 
-    asv names it after the host, and only when `asv machine` was run by hand.
+    asv would use the host's name, and only after `asv machine` was run by hand.
     """
     try:
         from rlox_opt.system.machine import machine, slug
-    except ImportError:  # an asv from elsewhere, in a checkout that was never built
+    except ImportError:  # another asv, in a checkout that was never built
         return
     name = slug(machine())
     Machine.hardcoded_machine_name = name
@@ -46,8 +46,8 @@ def name_machine() -> None:
 
 
 def publish_the_history() -> None:
-    """Have `asv publish` show what `rlox-opt record` kept beside what `asv run` did, take in the
-    pages that `rlox-opt publish` made, and lead to them from its title and from every commit."""
+    """Make `asv publish` show the recordings of `rlox-opt record` beside asv's own, copy the pages
+    of `rlox-opt publish`, and link to these from asv's title and from every commit."""
     run = Publish.run
 
     def with_history(conf: Any, **options: Any) -> Any:
@@ -72,8 +72,8 @@ def publish_the_history() -> None:
 
 
 def compare_side_by_side() -> None:
-    """Have `asv continuous` call both commits in turn. Its own test takes the samples of a process
-    for independent, and so flags what nothing changed."""
+    """Make `asv continuous` call both commits in turn. Its own test treats the samples of a process
+    as independent, and so flags benchmarks that did not change."""
     try:
         from asv_bench import side_by_side
     except ImportError:  # as above

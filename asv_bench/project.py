@@ -1,4 +1,4 @@
-"""The project that these programs are of."""
+"""The project that these programs belong to."""
 
 from pathlib import Path
 

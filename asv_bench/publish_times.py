@@ -2,10 +2,10 @@
 
     .venv/bin/python asv_bench/publish_times.py [--commits 2000] [--series 200]
 
-A made-up history of so many commits and series is published from nothing, again unchanged, and once
-more after another commit; then pages are opened in headless Chromium, from files, each in a new
-browser context: the time from navigation to the first drawn frame after the charts were made. The
-record goes to asv_bench/record/<machine>/.
+A made-up history of so many commits and series is published three times: from nothing, unchanged,
+and after one more commit. Then pages are opened from files in headless Chromium, each in a new
+browser context. The time is measured from navigation to the first frame that is drawn after the
+charts were made. The record goes to asv_bench/record/<machine>/.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ sys.path.insert(0, str(PROJECT.root / "workbench" / "tests" / "views" / "site"))
 import made_up_history
 
 OPENINGS = 7
-# Charts say when they are drawn; where there are none, the page is drawn when it is loaded.
+# Charts report when they are drawn. A page without charts is drawn when it is loaded.
 FIRST_FRAME = """() => new Promise(done => {
   const drawn = performance.getEntriesByName("drawn");
   const told = () => done({ drawn: drawn.length > 0, ms: performance.now() });
@@ -43,7 +43,7 @@ FIRST_FRAME = """() => new Promise(done => {
 def published(folder: Path, commits: int, series: int) -> tuple[dict[str, float], Path, list[str]]:
     """Seconds of each publication, the pages, the commits' hashes."""
     store, out = folder / "store", folder / "pages"
-    # Two kinds of every benchmark and the speed of two trainers, with two feature sets.
+    # Two kinds of figures of every benchmark, and the speed of two trainers, with two feature sets.
     benchmarks = (series - 4) // 4
     named = {
         "benchmarks": benchmarks,
@@ -69,7 +69,7 @@ def steps(commits: int) -> list[made_up_history.Step]:
 
 
 def opened(out: Path, names: list[str]) -> Iterator[tuple[str, list[float]]]:
-    """Milliseconds to the first chart of a page of each kind, of several openings."""
+    """Milliseconds to the first chart of a page of each kind, for several openings."""
     pages = {
         "overview": "index.html",
         "benchmark": benchmark_path(made_up_history.benchmark_name(1)),

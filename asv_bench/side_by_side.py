@@ -1,12 +1,13 @@
-"""`asv continuous` with both commits side by side, in place of one after the other.
+"""Lets `asv continuous` measure both commits in turn, instead of one after the other.
 
-asv takes many samples in each of a few processes, and holds all samples of a commit against all of
-the other by Mann and Whitney's test, which wants them independent. Samples of one process are not:
-they share a memory layout, and so differ from those of the next process where nothing changed.
+asv takes many samples in each of a few processes, and compares all samples of two commits by Mann
+and Whitney's test, which requires independent samples. Samples of one process are not independent.
+They share a memory layout, and so differ from those of the next process even if nothing changed.
 
-Here asv builds, installs, lists and judges failures as ever, but times are taken as `rlox-opt diff`
-takes them: each process loads both commits, calls them in turn and gives one ratio, and processes
-start anew until the verdict falls. asv's table shows that ratio and its marks are those verdicts.
+Here asv still builds, installs, lists and reports failures, but times are taken as `rlox-opt diff`
+takes them. Each process loads both commits, calls them in turn and gives one ratio, and further
+processes are started until there is a verdict. asv's table shows that ratio, marked by that
+verdict.
 """
 
 from __future__ import annotations
@@ -29,37 +30,37 @@ from asv.commands.compare import Compare
 from asv.commands.continuous import Continuous
 from asv.console import log
 from asv.runner import BenchmarkResult, log_benchmark_result
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError, ProcessEndedError, SkippedError
 from rlox_opt.harness.sequential import Comparison, tally
+from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.system.scratch import scratch
 
 from asv_bench.project import PROJECT
 
-BUDGET_S = 480.0  # for the times of all environments; memory, and a process begun, come on top
+BUDGET_S = 480.0  # for the times of all environments; memory and the last process come on top
 _PATIENCE_S = 120.0  # for one benchmark in one process
 _TOLD_EVERY_S = 15.0
-_SHOWN = 5  # undecided ones, by name
-# Options by which someone asks for asv's own samples.
+_SHOWN = 5  # undecided benchmarks that are named
+# Options with which the user asks for asv's own samples.
 _OF_ASV = ("quick", "attribute", "append_samples")
 
 Row = str  # a benchmark with its parameters, as asv prints it
-Key = tuple[str, Row]  # of an environment
-Wrong = dict[str, dict[Row, str]]  # by side, what is wrong with rows
+Key = tuple[str, Row]  # an environment's name, and a row
+Wrong = dict[str, dict[Row, str]]  # by side: rows that fail, and how
 
 
 class _Judged(dict[str, Any]):
-    """asv's statistics of a row, with our verdict on it."""
+    """asv's statistics of a row, with our verdict."""
 
     verdict: str
 
 
 @dataclass
 class _Side:
-    """A commit in an environment: asv's results of it, and a copy of its package."""
+    """A commit in an environment: asv's results, and a copy of its package."""
 
     results: Any
     folder: Path
@@ -67,14 +68,14 @@ class _Side:
 
 @dataclass
 class Contest:
-    """One run of `asv continuous`. asv comes with head first, in all environments."""
+    """One run of `asv continuous`. asv measures head first, in all environments."""
 
     conf: Any
     factor: float
     folder: Path
     own: Callable[..., Any] = asv_run.run_benchmarks
     start: float = field(default_factory=time.monotonic)
-    heads: dict[str, _Side] = field(default_factory=dict)  # by environment, until base is there
+    heads: dict[str, _Side] = field(default_factory=dict)  # by environment, until base is measured
     judged: dict[Key, tuple[float, Judgement]] = field(default_factory=dict)
 
     @property
@@ -83,15 +84,15 @@ class Contest:
         return Path(self.conf.benchmark_dir).resolve()
 
     def run_benchmarks(self, benchmarks: Any, env: Any, results: Any = None, **options: Any) -> Any:
-        """In place of asv's own, which measures the commit that is installed now: times wait until
-        the other is there as well."""
+        """Replaces asv's method, which measures the commit that is installed now. Times are not
+        taken until the other commit is there as well."""
         times = {
             name: about
             for name, about in benchmarks.items()
             if about["type"] == "time" and not about.get("setup_cache_key")
         }
         package = self._package(env) if times else None
-        if package is None:  # asv tells what is wrong with it
+        if package is None:  # asv reports what is wrong
             return self.own(benchmarks, env, results=results, **options)
         self.own(benchmarks.filter_out(times), env, results=results, **options)
         side = _Side(results, self.folder / str(len([*self.folder.iterdir()])))
@@ -100,7 +101,7 @@ class Contest:
             self.heads[env.name] = side
             return results
         sides = {"base": side, "head": self.heads[env.name]}
-        wanted = {  # asv numbers the rows of a benchmark, and knows which of them were asked for
+        wanted = {  # asv numbers the rows of a benchmark, and knows which were selected
             row
             for name, about in times.items()
             for number, row in enumerate(labels(about))
@@ -130,8 +131,8 @@ class Contest:
         return results
 
     def _package(self, env: Any) -> Path | None:
-        """The package that is installed; None where it is not the one that asv asked for, or cannot
-        be imported."""
+        """The installed package; None if it is not the one that asv asked for, or if it cannot be
+        imported."""
         program = (
             f"import sys; sys.path.insert(0, {str(self.benchmarks.parent)!r})\n"
             f"import benchmarks, {PROJECT.package}\n"  # the benchmarks refuse other builds
@@ -149,7 +150,7 @@ class Contest:
     def _compared(
         self, env: Any, sides: Mapping[str, _Side], wanted: Set[Row]
     ) -> tuple[Comparison, Wrong]:
-        """The comparison of these rows, and what is wrong with those that it lacks."""
+        """The comparison of these rows, and what is wrong with the rows that it lacks."""
         python = env.find_executable("python")
         packages = Packages(
             {
@@ -171,7 +172,8 @@ class Contest:
             if not failure.skipped and not any(row in of for of in wrong.values()):
                 for of in wrong.values():
                     of[row] = f"side by side with the other commit: {failure.reason}"
-        # What head has and base has not is new. The other way round, head's module is broken.
+        # Rows that only head has are new. Rows that only base has mean that head's module is
+        # broken.
         gone = {row for row in wanted if there.get(row) == ["base"]}
         wrong["head"] |= dict.fromkeys(gone, "is not there: does its module import?")
         return times, wrong
@@ -198,7 +200,7 @@ class Contest:
         resultset_1: Iterable[tuple[Any, ...]], resultset_2: Iterable[tuple[Any, ...]],
         own: Callable[..., Any] = Compare.print_table, **options: Any,
     ) -> Any:  # fmt: skip
-        """asv's table, with our ratios and verdicts, and what it does not say below it."""
+        """asv's table with our ratios and verdicts, followed by what asv does not say."""
         worsened_improved = own(
             conf, base, head, *positional,
             resultset_1=self._judged(resultset_1, "base"),
@@ -251,7 +253,7 @@ def labels(about: Mapping[str, Any]) -> list[Row]:
 
 
 def _wrong_alone(packages: Packages, side: str, rows: Iterable[Row]) -> dict[Row, str]:
-    """Which of these fail on this side, and how."""
+    """Which of these rows fail on this side, and how."""
     wrong: dict[Row, str] = {}
     left = [*rows]
     while left:
@@ -272,9 +274,9 @@ def _wrong_alone(packages: Packages, side: str, rows: Iterable[Row]) -> dict[Row
 def _as_asv(
     about: Mapping[str, Any], side: str, times: Comparison, wrong: Wrong
 ) -> BenchmarkResult:
-    """A benchmark's result as asv's runner returns it: a sample for each process, None for a
-    failure, NaN for what was skipped, not asked for, or is new. asv compares nothing where anything
-    failed, on whichever side."""
+    """A benchmark's result as asv's runner returns it: one sample for each process, None for a
+    failure, NaN for what was skipped, not selected, or is new. asv compares nothing of a benchmark
+    of which anything failed, on whichever side."""
     rows = labels(about)
     faults = {which: {row: of[row] for row in rows if row in of} for which, of in wrong.items()}
     samples = [
@@ -285,14 +287,14 @@ def _as_asv(
         True if of else None if row in faults[side] else math.nan
         for row, of in zip(rows, samples, strict=True)
     ]
-    # How many calls a sample is of, differs from process to process; asv reads 0 as "choose it".
+    # The number of calls in a sample differs between processes; asv reads 0 as "choose it".
     number = [0 if of else None for of in samples]
     said = "\n".join(f"{row}: {why}" for row, why in faults[side].items())
     return BenchmarkResult(result, samples, number, int(any(faults.values())), said, None)
 
 
 def is_different(own: Callable[..., bool]) -> Callable[..., bool]:
-    """asv's test of samples, but that our verdict stands where there is one."""
+    """asv's test of samples, replaced by our verdict where there is one."""
 
     def tested(a: Any, b: Any, stats_a: Any, stats_b: Any, **options: Any) -> bool:
         if isinstance(stats_a, _Judged):
@@ -313,7 +315,7 @@ def _instead(owner: Any, name: str, other: Any) -> Iterator[None]:
 
 
 def install(own: Callable[..., Any] = Continuous.run) -> None:
-    """Have `asv continuous` compare so, unless it is asked for samples of its own."""
+    """Make `asv continuous` compare so, unless the user asks for asv's own samples."""
 
     def run(conf: Any, **options: Any) -> Any:
         if any(options.get(name) for name in _OF_ASV):

@@ -1,5 +1,5 @@
-"""What `rlox-opt peers` measures of this project besides races and operations: `backends`, steps of
-small networks in Burn, Candle, PyTorch and our own path, and `threads`, of `sharing.py`."""
+"""Further kinds of `rlox-opt peers` for this project: `backends`, steps of small networks in Burn,
+Candle, PyTorch and our own path; and `threads`, from `sharing.py`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ between its times and those from Python.
 
 
 def add_to(kinds: Any) -> None:
-    """Add them to the command line."""
+    """Add these kinds to the command line."""
     plugins.load(Path(__file__).with_name("sharing.py")).add_to(kinds)
     parser = add_kind(
         kinds,
@@ -56,7 +56,7 @@ def add_to(kinds: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Time as asked; returns the exit code."""
+    """Time what was asked for; returns the exit code."""
     from rlox_opt.race.primitives import cases
     from rlox_opt.race.primitives.tables import Tables
 
@@ -87,9 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
 def by_criterion(
     project: Project, threads: int
 ) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]]]:
-    """Criterion's medians by step and backend, {"s", "ci95"}, and what was left out of which steps
-    for being wrong. Of a benchmark that stops midway what it has timed stays. Raises CompileError
-    where there is nothing."""
+    """Criterion's medians by step and backend, {"s", "ci95"}, and the backends that were left out
+    of steps since they were wrong. If a benchmark stops early, what it has timed is kept. Raises
+    CompileError if there are no results."""
     from rlox_opt.race.primitives import cases
 
     checks = cases.checks(cases.folder(project))
@@ -119,7 +119,7 @@ def by_criterion(
 
 
 def _median(path: Path) -> dict[str, Any]:
-    """Seconds of a call and their 95 % interval, of criterion's nanoseconds."""
+    """Seconds of a call and their 95 % interval, from criterion's nanoseconds."""
     median = json.loads(path.read_text(encoding="utf-8"))["median"]
     ends = median["confidence_interval"]
     ci95 = [ends["lower_bound"] / 1e9, ends["upper_bound"] / 1e9]
@@ -127,7 +127,7 @@ def _median(path: Path) -> dict[str, Any]:
 
 
 def _wrong(answers: Path, checks: Checks) -> dict[str, dict[str, list[str]]]:
-    """Backends whose numbers are not the reference's, the reason, and the steps."""
+    """Backends whose results differ from the reference, with the reason and the steps."""
     import numpy as np
     from rlox_opt.race.primitives.cases import Case, WrongError
 

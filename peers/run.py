@@ -1,8 +1,8 @@
-"""What every driver does: read the job, count steps and episodes by the clock, write the outcome.
+"""The common part of all drivers: reads the job, counts steps and episodes, writes the outcome.
 
-A driver is started as `python run_<peer>.py JOB`, JOB being JSON: the hyperparameters of the race,
-`seed`, `threads`, `form` (which of its forms the peer runs in) and `out`, the file that gets the
-outcome. It runs in the peer's environment, so it may import nothing of rlox but what it races.
+A driver is started as `python run_<peer>.py JOB`. JOB is JSON with the hyperparameters of the race,
+`seed`, `threads`, `form` (in which of its forms the peer runs) and `out`, the file for the outcome.
+It runs in the peer's environment, so it may import nothing of rlox but what it races.
 """
 
 import json
@@ -13,21 +13,21 @@ from pathlib import Path
 
 JOB = json.loads(sys.argv[1])
 
-# Before any library that reads them is imported. XLA takes the size of its pool from NPROC.
+# Set before any library that reads them is imported. XLA takes the size of its pool from NPROC.
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NPROC"):
     os.environ[_name] = str(JOB["threads"])
 
 
 class Run:
-    """The log of one training. Everything before `begin` is setting up, and is not counted."""
+    """The log of one training run. Everything before `begin` is setting up, and does not count."""
 
     def __init__(self) -> None:
         self.episodes: list[tuple[float, int, float]] = []  # seconds, environment steps, return
         self._start = 0.0
 
     def begin(self, at: float | None = None) -> None:
-        """Training starts now, or started when `time.perf_counter()` was `at`, before any episode
-        was booked."""
+        """Training starts now, or started when `time.perf_counter()` was `at`. Called before any
+        episode is logged."""
         self._start = time.perf_counter() if at is None else at
 
     def episode(self, steps: int, episode_return: float) -> None:
@@ -35,20 +35,20 @@ class Run:
         self.episodes.append((time.perf_counter() - self._start, steps, float(episode_return)))
 
     def rollout(self, ended, returns, steps: int) -> None:
-        """The episodes of a rollout that is told as a whole, arrays `[n_steps, n_envs]`, the last
-        of `steps` environment steps.
+        """Log the episodes of a rollout that is reported as a whole, arrays `[n_steps, n_envs]`,
+        the last of `steps` environment steps.
 
-        Each is booked at the step at which it ended, as where steps are told one by one; its time
-        is now, since nobody could know of it before.
+        Each gets the step at which it ended, as if steps were reported one by one. Its time is now,
+        since it could not be known earlier.
         """
         n_envs = ended.shape[1]
         for step, env in zip(*ended.nonzero(), strict=True):
             self.episode(steps - ended.size + (int(step) + 1) * n_envs, returns[step, env])
 
     def end(self, steps: int, compile_s: float = 0.0) -> None:
-        """Training has ended: write the outcome, whole or not at all.
+        """Training has ended: write the outcome, completely or not at all.
 
-        `compile_s` is what a compiler within the training took, by its own clock.
+        `compile_s` is the time of compilers within the training, by their own clocks.
         """
         outcome = {
             "train_s": time.perf_counter() - self._start,
@@ -69,7 +69,7 @@ class Returns:
         self.run, self.sums = run, [0.0] * n_envs
 
     def add(self, rewards, dones, steps: int) -> None:
-        """A step of all environments, the last of `steps` environment steps."""
+        """Add a step of all environments, the last of `steps` environment steps."""
         for i, reward in enumerate(rewards.tolist()):
             self.sums[i] += reward
         if dones.any():
@@ -79,14 +79,14 @@ class Returns:
 
 
 def limit_torch() -> None:
-    """Hold torch to the job's threads."""
+    """Limit torch to the job's threads."""
     import torch
 
     torch.set_num_threads(JOB["threads"])
 
 
 def torch_compile_s() -> float:
-    """Seconds that torch.compile has taken in this process."""
+    """Seconds that torch.compile took in this process."""
     if "torch._dynamo.utils" not in sys.modules:
         return 0.0
     from torch._dynamo.utils import calculate_time_spent

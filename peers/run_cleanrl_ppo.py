@@ -1,6 +1,6 @@
 """PPO in one file, in the manner of CleanRL (Huang et al. 2022): eager torch, top to bottom.
 
-`form` says who makes the vector environment: "gymnasium", "envpool" or "pufferlib".
+`form` says which library makes the vector environment: "gymnasium", "envpool" or "pufferlib".
 """
 
 from run import JOB, Returns, Run, limit_torch
@@ -26,7 +26,7 @@ def make_envs():
         from pufferlib import emulation, vector
 
         class Env(emulation.GymnasiumPufferEnv):
-            """Starts anew after a time limit as well, which PufferLib 1.0.1 does not."""
+            """Also starts a new episode after a time limit, which PufferLib 1.0.1 does not."""
 
             def step(self, action):
                 found = super().step(action)

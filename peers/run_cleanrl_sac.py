@@ -21,7 +21,7 @@ def net(n_in: int, n_out: int) -> nn.Sequential:
 
 
 class Actor(nn.Module):
-    """A squashed Gaussian on the environment's own scale."""
+    """A squashed Gaussian, scaled to the environment's actions."""
 
     def __init__(self, obs_dim: int, space) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""The rlox of this tree; `form` lists the ids of the
-optimisations to train with, or is "default"."""
+"""The rlox of this checkout. `form` lists the ids of the optimisations to train with, or is
+"default"."""
 
 from run import JOB, Run, limit_torch
 
@@ -23,10 +23,10 @@ SETTINGS = {
 
 
 class Episodes(BaseCallback):
-    """Books each episode at its step, as the drivers of the others do.
+    """Logs each episode at its step, as the drivers of other peers do.
 
-    A rollout in one call into Rust tells of its steps when it is over. The steps are booked as they
-    were; the time is that of the telling, which is when an episode's return could first be known.
+    A rollout in one call into Rust is reported when it is over. Steps are logged as they were. The
+    time is that of the report, when the return of an episode could first be known.
     """
 
     def __init__(self, run: Run) -> None:
@@ -44,7 +44,7 @@ def main() -> None:
     trainer = getattr(rlox, JOB["algo"].upper())
     settings = {name: JOB[name] for name in names}
     if {"R6", "R11"} & set(JOB["form"]):
-        del settings["n_envs"]  # their own number of environments is what they are about
+        del settings["n_envs"]  # these optimisations choose the number of environments
     optimizations = None if JOB["form"] == "default" else JOB["form"]
     model = trainer(JOB["env_id"], optimizations=optimizations, **settings)
     run = Run()

@@ -12,7 +12,7 @@ from rlox.algorithms.sac import SAC  # noqa: E402
 
 
 class WatchedEnvs:
-    """Books the episodes of the environments that PPO's collector steps."""
+    """Logs the episodes of the environments that PPO's collector steps."""
 
     def __init__(self, envs, run: Run) -> None:
         self.envs, self.steps = envs, 0
@@ -29,7 +29,7 @@ class WatchedEnvs:
 
 
 class Watched(gymnasium.Wrapper):
-    """Books the episodes of SAC's one environment."""
+    """Logs the episodes of SAC's one environment."""
 
     def __init__(self, env, run: Run) -> None:
         super().__init__(env)
@@ -46,7 +46,7 @@ class Watched(gymnasium.Wrapper):
 
 
 def ppo(run: Run):
-    """Its PPO, in environments that are watched."""
+    """Its PPO, with logged environments."""
     trainer = PPO(
         JOB["env_id"],
         n_envs=JOB["n_envs"],
@@ -78,7 +78,7 @@ def ppo(run: Run):
 
 
 def sac(run: Run):
-    """Its SAC, in an environment that is watched."""
+    """Its SAC, with a logged environment."""
     env = Watched(gymnasium.make(JOB["env_id"]), run)
     env.action_space.seed(JOB["seed"])
     env.reset(seed=JOB["seed"])
@@ -87,7 +87,7 @@ def sac(run: Run):
 
 
 def main() -> None:
-    torch.manual_seed(JOB["seed"])  # its `seed` does not
+    torch.manual_seed(JOB["seed"])  # its own argument `seed` does not do this
     np.random.seed(JOB["seed"])  # noqa: NPY002
     run = Run()
     trainer = {"ppo": ppo, "sac": sac}[JOB["algo"]](run)

@@ -17,8 +17,8 @@ from sample_factory.train import make_runner  # noqa: E402
 
 
 class Started(gymnasium.Wrapper):
-    """Leaves the time of its first reset in the file `began`: the workers' processes are up by
-    then, and nothing has been collected. Processes share the monotonic clock."""
+    """Writes the time of its first reset into the file `began`. At that time the workers' processes
+    have started, and nothing was collected. All processes share the monotonic clock."""
 
     def __init__(self, env, began: Path) -> None:
         super().__init__(env)
@@ -36,7 +36,7 @@ def make_env(name, cfg, env_config, render_mode=None):
 
 
 def arguments(folder: str) -> list[str]:
-    """The race's hyperparameters in its words; what it has on top is switched off."""
+    """The race's hyperparameters as its arguments; its additional features are switched off."""
     sync = JOB["form"] == "sync"
     settings = {
         "algo": "APPO",
@@ -82,7 +82,7 @@ def arguments(folder: str) -> list[str]:
 
 
 class Stop(AlgoObserver):
-    """Ends the run where training ends, before the processes are put away."""
+    """Ends the run when training ends, before the processes are shut down."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -104,7 +104,7 @@ def main() -> None:
             nonlocal steps
             if not run.episodes:
                 run.begin(float(began.read_text()))
-            # The learner's own count of steps is behind what has been collected.
+            # The learner's own count of steps lags behind what was collected.
             steps += int(message[EPISODIC]["len"])
             run.episode(steps, message[EPISODIC]["reward"])
 

@@ -10,11 +10,11 @@ limit_torch()
 from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
 from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
 
-compiling: list[tuple[float, float]] = []  # beginnings and ends, by time.perf_counter
+compiling: list[tuple[float, float]] = []  # begins and ends, by time.perf_counter
 
 
 def watch_compiling() -> None:
-    """Note when JAX traces, lowers and compiles; what is traced inside something else overlaps."""
+    """Record when JAX traces, lowers and compiles. Such times may lie inside one another."""
     import jax
 
     def on_event(event: str, seconds: float, **_) -> None:
@@ -35,7 +35,7 @@ def covered(spans: list[tuple[float, float]]) -> float:
 
 
 class Episodes(BaseCallback):
-    """Passes on what the environments' monitors say of episodes that end."""
+    """Logs the episodes that the environments' monitors report."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()

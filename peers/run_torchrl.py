@@ -1,4 +1,4 @@
-"""TorchRL, put together as in its own examples: SerialEnv, Collector, its losses."""
+"""TorchRL, assembled as in its own examples: SerialEnv, Collector, its losses."""
 
 from run import JOB, Run, limit_torch
 
@@ -36,7 +36,7 @@ def make_env():
 
 
 def book(run: Run, data, steps: int) -> None:
-    """Log the episodes that have ended in `data`, the last of `steps` environment steps."""
+    """Log the episodes that ended in `data`, the last of `steps` environment steps."""
     ended, returns = (
         data["next", name].reshape(JOB["n_envs"], -1).T.numpy()
         for name in ("done", "episode_reward")

@@ -1,4 +1,4 @@
-"""`rlox-opt peers threads`: what a second thread brings, alone and beside busy neighbours."""
+"""`rlox-opt peers threads`: what a second thread brings, alone and beside busy programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
 _WORKER = Path(__file__).with_name("sharing_worker.py")
-# Busy processes beside, and their priority.
+# Numbers of busy processes beside the measured one, and their priority.
 _BESIDE = ((0, "equal"), (1, "lowest"), (2, "lowest"), (1, "equal"), (2, "equal"))
 _SECONDS = 1.5
 _LIMIT_S = 120.0
@@ -55,7 +55,7 @@ def add_to(kinds: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Time as asked; returns the exit code."""
+    """Time what was asked for; returns the exit code."""
     if len(os.sched_getaffinity(0)) < 2:
         raise UsageError("two threads need two cores, and this process may use one")
     view = plugins.load(Path(__file__).with_name("sharing_page.py"))
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Sharing:
-    """Each case beside each number of neighbours, run after run."""
+    """Each case beside each number of busy processes, run after run."""
 
     name = "threads"
     untimed = "nothing was timed"
@@ -79,7 +79,7 @@ class Sharing:
         self._failed: list[str] = []
 
     def install(self, progress: Lines) -> None:
-        """There is nothing to install: this interpreter has this tree's build."""
+        """Nothing to do: this interpreter has this checkout's build."""
 
     def time(self, runs: int, progress: Lines) -> None:
         """Measure every case in each of `runs`, in random order."""
@@ -103,15 +103,15 @@ class Sharing:
         progress.end(f"{runs} runs of {len(every)} cases")
 
     def kept(self) -> str:
-        """What an interruption leaves."""
+        """What remains after an interruption, as a sentence."""
         return f"{len(self._unfinished.rows)} readings are kept"
 
     def left_out(self) -> list[str]:
-        """A sentence for each that failed."""
+        """A sentence on each case that failed."""
         return self._failed
 
     def timed(self) -> bool:
-        """Whether anything was."""
+        """Whether anything was timed."""
         return bool(self._unfinished.rows)
 
     def record(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rlox_opt.views.model import Section, Table
 from rlox_opt.views.primitives import facts
 
 HEADING = "Two threads against one"
-_NOT_OURS = 0.1  # of a core: what others may take of a machine that is held to be quiet
+_NOT_OURS = 0.1  # of a core: other programs may use this much of a machine that counts as quiet
 
 
 def summary(found: Mapping[str, Any]) -> Table:

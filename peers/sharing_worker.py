@@ -1,5 +1,5 @@
 """Times one case of `rlox-opt peers threads` with one thread and with two, in turn, while other
-programs are busy; a JSON line to stdout.
+programs are busy. It prints one line of JSON.
 
     python peers/sharing_worker.py CASE NEIGHBOURS PRIORITY SECONDS
 """
@@ -104,7 +104,7 @@ CASES: dict[str, Callable[[], Callable[[int], object]]] = {
 
 @contextmanager
 def neighbours(number: int, priority: str) -> Iterator[None]:
-    """Inside, so many other processes compute without end."""
+    """In this block so many other processes compute without end."""
     nice = str(_LOWEST if priority == "lowest" else 0)
     busy = [subprocess.Popen([sys.executable, "-c", _BUSY, nice]) for _ in range(number)]
     try:
@@ -117,8 +117,8 @@ def neighbours(number: int, priority: str) -> Iterator[None]:
 
 
 def compare(call: Callable[[int], object], seconds: float) -> dict[str, float]:
-    """The logarithm of two threads' speed over one's, from chunks of calls in turn; the seconds of
-    a call with one thread; and how much of a core other processes took meanwhile."""
+    """The logarithm of two threads' speed over one thread's, from chunks of calls in turn; the
+    seconds of a call with one thread; and how much of a core other programs used meanwhile."""
 
     def per_call(threads: int, calls: int) -> float:
         began = time.perf_counter()
@@ -146,7 +146,7 @@ def compare(call: Callable[[int], object], seconds: float) -> dict[str, float]:
 
 
 def _idle_s() -> float:
-    """Seconds that the cores have been idle for."""
+    """Seconds for which the cores have been idle."""
     idle, waiting = Path("/proc/stat").read_text(encoding="ascii").split(maxsplit=6)[4:6]
     return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
 

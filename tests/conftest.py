@@ -1,4 +1,4 @@
-"""What every test starts from."""
+"""Fixtures of every test."""
 
 import os
 import signal
@@ -24,8 +24,8 @@ os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """One thread of torch: two spinning OpenMP threads on a busy machine can cost more than all the
-    tests."""
+    """torch uses one thread: two OpenMP threads that wait actively on a busy machine can take more
+    time than all the tests."""
     import torch
 
     before = torch.get_num_threads()

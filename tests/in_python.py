@@ -1,4 +1,4 @@
-"""Acrobot and MountainCarContinuous under ids that are not built in: here Python steps them."""
+"""Acrobot and MountainCarContinuous under ids that are not built in, so that Python steps them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
-"""Records of long runs over the whole project: a file for programs, a page for people beside it."""
+"""Writes records of long runs over the whole project: a file for programs, and a page for
+people."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 
 def keep(record: Mapping[str, Any], page: str, folder: Path, what: str = "") -> Path:
     """Write a record, which has a `date` and a `machine`, and its page, into the machine's folder,
-    under the date and `what`; returns the record's path. Raises NotWrittenError."""
+    under the date and `what`. Returns the record's path. Raises NotWrittenError."""
     from rlox_opt.system.files import write_new
     from rlox_opt.system.machine import slug
 

@@ -1,4 +1,4 @@
-"""This repository as the workbench's project, and folders that are said to be like it."""
+"""This repository as the workbench's project, and folders that look like such a project."""
 
 from functools import partial
 from pathlib import Path
@@ -15,5 +15,5 @@ described = partial(toy_projects.described, like=HERE)
 
 
 def write(root: Path, table: str = 'package = "rlox"') -> Path:
-    """A folder that the command line, started in it, takes for a project; returns it."""
+    """A folder that the command line, if it is started there, takes for a project; returns it."""
     return toy_projects.write(root, table)

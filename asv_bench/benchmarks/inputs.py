@@ -1,7 +1,7 @@
-"""What benchmarks are given: arrays drawn once a process, read-only, and nothing of rlox.
+"""The inputs of benchmarks: arrays drawn once in a process, read-only, and made without rlox.
 
-Two builds that are timed against each other in one process share this module, and so the very same
-buffers: where inputs lie in memory alone can fake several per cent.
+Two builds that are timed against each other in one process share this module, and so the same
+arrays. Otherwise the place of inputs in memory alone could cause a difference of several per cent.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""The most memory that a process has, and the size of what ships."""
+"""The peak memory of a process, and the size of the shipped extension."""
 
 from pathlib import Path
 

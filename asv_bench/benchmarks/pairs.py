@@ -1,7 +1,7 @@
 """Both twins of every optimisation, commit after commit, from the pairs in the laboratory.
 
-asv times one twin after the other: the history of each, and no verdict between them. That is what
-`rlox-opt cmp` is for.
+asv times one twin after the other. That gives the history of each twin, but no verdict between
+them, which is what `rlox-opt cmp` is for.
 """
 
 import os
@@ -11,7 +11,7 @@ from benchmarks.skip import skip_unless
 
 try:
     from rlox._laboratory import pairs
-except ImportError:  # not built, or a commit from before it: then what ships has them, if it does
+except ImportError:  # not built, or an older commit, whose shipped extension may have the pairs
     from rlox import _core
 
     pairs = getattr(_core, "pairs", None)

@@ -1,8 +1,8 @@
 """Is the installed extension the one that asv is about to time?
 
 Under asv, a build of another commit or with other features is refused when the benchmarks are
-imported, before it is timed in another's name. asv says in $ASV_COMMIT which commit it installed,
-and the matrix in $MATURIN_PEP517_ARGS which features were asked for.
+imported, so that it is never timed under a wrong name. asv puts the commit that it installed into
+$ASV_COMMIT, and the matrix puts the features into $MATURIN_PEP517_ARGS.
 """
 
 import argparse
@@ -50,8 +50,8 @@ CORE = "crates/rlox-core/Cargo.toml"
 
 
 def features(arguments, pyproject, core):
-    """The optimisations that maturin turns on: those of its arguments, or else pyproject.toml's,
-    with all that they imply."""
+    """The optimisations that maturin turns on: those in its arguments, otherwise those in
+    pyproject.toml, with all that they imply."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-F", "--features", action="append")
     given = parser.parse_known_args(shlex.split(arguments))[0].features

@@ -1,8 +1,8 @@
-"""A benchmark that does not apply is left out: one that fails keeps asv from comparing at all."""
+"""Skips benchmarks that do not apply: a failing benchmark keeps asv from comparing at all."""
 
 
 def skip_unless(holds, why):
-    """asv then shows n/a."""
+    """Raise asv's error for skipping, unless `holds`; asv then shows n/a."""
     if not holds:
         from asv_runner.benchmarks.mark import SkipNotImplemented
 

@@ -1,1 +1,1 @@
-"""Other people's projects, measured as they are: are known slowdowns found, and nothing else?"""
+"""Other projects, measured unmodified: are known slowdowns found, and nothing else flagged?"""

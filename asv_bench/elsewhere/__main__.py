@@ -1,6 +1,6 @@
-"""`python -m asv_bench.elsewhere`: other people's projects, unmodified and with nothing configured.
-Are their known slowdowns found, is anything else flagged, how long does it take, and what says the
-tool that they use themselves?"""
+"""`python -m asv_bench.elsewhere`: measures other projects, unmodified and without configuration.
+Are their known slowdowns found? Is anything else flagged? How long does it take? And what do the
+tools say that the projects themselves use?"""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
         for project in chosen
     }
     told = json.dumps(rows)
-    for folder in (PROJECT.root, sys.base_prefix, Path.home()):  # reasons name files
+    for folder in (PROJECT.root, sys.base_prefix, Path.home()):  # reasons contain paths
         told = told.replace(f"{folder}/", "")
     facts = {"commit": at, "dirty": dirty, "workbench": measured, "projects": own}
     path, _ = calibration.keep(PROJECT, "elsewhere", **facts, rows=json.loads(told))
@@ -131,7 +131,7 @@ def _chosen(every: Sequence[Project], only: Sequence[str]) -> list[Project]:
 
 
 def _impossible(steps: Iterable[Step], why: str) -> Iterator[Step]:
-    """The steps of a project that cannot be had: each fails, and says why."""
+    """The steps of a project that could not be cloned: each fails with the reason."""
 
     def does() -> Row:
         raise ToolError(why)
@@ -146,8 +146,8 @@ def _wanted(step: Step, arguments: argparse.Namespace) -> bool:
 
 
 def _workbench() -> str:
-    """The tree of the workbench's package in the commit that is checked out. Raises UsageError
-    where the files differ from it, or there is none."""
+    """git's tree of the workbench's package at HEAD. Raises UsageError if the files differ from
+    HEAD, or if there is no commit."""
     repository = PROJECT.commits.repository()
     changed = repository.run("status", "--porcelain", "--", "workbench/rlox_opt").strip()
     if changed:

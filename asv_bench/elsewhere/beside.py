@@ -1,5 +1,5 @@
-"""asv on the same commits, by a copy of the project's own configuration: what runs here, and its
-environments and results in a folder of ours."""
+"""asv on the same commits, with a copy of the project's own configuration that is adapted to this
+machine. Its environments and results lie in a folder of this program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMED = re.compile(r"\btime(raw)?_\w+(\(|$)")
 
 @dataclass(frozen=True)
 class Beside:
-    """asv of one project, whose clone is `clone`; all that it makes lies in `folder`."""
+    """asv for one project, whose clone is `clone`; all that it makes lies in `folder`."""
 
     project: Project
     clone: Path
@@ -37,10 +37,10 @@ class Beside:
     def compared(
         self, base: str, head: str, suite: str, bench: str
     ) -> tuple[dict[str, Cells], dict[str, Any]]:
-        """What asv says at each factor, and how long it took: its environments and builds apart
-        from the comparison. Raises ToolError, and UsageError where there is no configuration."""
+        """asv's verdicts at each factor, and the seconds it took: for environments and builds, and
+        for the comparison. Raises ToolError, and UsageError if there is no configuration."""
         config = self._configured(suite)
-        self._asv(config, "machine", "--yes")  # which it else asks about
+        self._asv(config, "machine", "--yes")  # otherwise asv would ask for it
         start = time.monotonic()
         for commit in (base, head):
             done = self._asv(config, "run", f"{commit}^!", "--bench", "just-discover")
@@ -67,7 +67,7 @@ class Beside:
         return cells, took | {"status": done.returncode}
 
     def _configured(self, suite: str) -> Path:
-        """A configuration that takes benchmarks from the suite as it is at that commit."""
+        """A configuration with the benchmarks of the suite's own commit."""
         assert self.project.asv
         given = self.project.suite(suite)
         at = suite if given is None else self.project.unchanged.at
@@ -85,8 +85,8 @@ class Beside:
         config |= {"repo": str(self.clone), "benchmark_dir": str(benchmarks), "matrix": matrix}
         config |= {"branches": ["HEAD"], "environment_type": self.project.asv.environment_type}
         config |= {f"{of}_dir": str(self.folder / of) for of in ("env", "results", "html")}
-        config["results_dir"] += f"-{benchmarks.parent.name}"  # of benchmarks of one name
-        own_version = ".".join(platform.python_version_tuple()[:2])  # asv's, where none is named
+        config["results_dir"] += f"-{benchmarks.parent.name}"  # two suites may use the same names
+        own_version = ".".join(platform.python_version_tuple()[:2])  # asv's default
         named = [self.project.python] if self.project.python else config.get("pythons")
         config["pythons"] = (named or [own_version])[:1]
         if self.project.asv.build_command:
@@ -99,7 +99,7 @@ class Beside:
         return ours
 
     def _asv(self, config: Path, *words: str) -> subprocess.CompletedProcess[str]:
-        # asv takes the interpreter that it finds first by its name.
+        # asv takes the first interpreter of that name on PATH.
         version = json.loads(config.read_text(encoding="utf-8"))["pythons"][0]
         paths = (str(interpreters.named(version).path.parent), os.environ.get("PATH", os.defpath))
         return subprocess.run(

@@ -1,5 +1,5 @@
 """`rlox-opt` as its users have it: a wheel of the workbench, installed into an environment of its
-own and run as a command, which is timed line by line."""
+own and run as a command. The time of each line of its output is kept."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _TIMING = re.compile(r"^timing( …|:)")
 
 @dataclass(frozen=True)
 class Run:
-    """A command that ended: what it printed, its exit status, its seconds, and when each line of
-    its errors and progress came."""
+    """A command that ended: its output, its exit status, its seconds, and the time of each line on
+    stderr."""
 
     printed: str
     lines: tuple[tuple[float, str], ...]
@@ -36,7 +36,7 @@ class Run:
     seconds: float
 
     def json(self) -> dict[str, Any]:
-        """What it printed. Raises ToolError with what it said instead."""
+        """Its output as JSON. Raises ToolError with the error text if it is none."""
         try:
             said: dict[str, Any] = json.loads(self.printed)
         except json.JSONDecodeError:
@@ -45,8 +45,8 @@ class Run:
         return said
 
     def parts(self) -> dict[str, float]:
-        """Of a `diff`: the seconds until base was ready, those that head took then, those until
-        timing began, for which the suite is read, and the rest."""
+        """For a `diff`: the seconds until base was ready, from there until head was, from there
+        until timing began (reading the suite), and the rest."""
         ends: dict[str, float] = {}
         for at, line in self.lines:
             if built := _BUILT.match(line):
@@ -63,7 +63,7 @@ class Run:
 
 @dataclass(frozen=True)
 class RloxOpt:
-    """The one that is installed in `folder`."""
+    """The `rlox-opt` that is installed in `folder`."""
 
     folder: Path
 
@@ -85,7 +85,7 @@ class RloxOpt:
         return cls(folder)
 
     def __call__(self, *words: str, cwd: Path, env: Mapping[str, str] | None = None) -> Run:
-        """Run it in a folder, with variables on top."""
+        """Run it in a folder, with additional variables."""
         own = {name: of for name, of in os.environ.items() if name != "PYTHONPATH"}
         start = time.monotonic()
         lines = []

@@ -1,5 +1,5 @@
 """The list of projects: where they are, which of their commits are known to be slower, and what is
-to be measured of them, all of it chosen before anything is measured."""
+measured. All of it was chosen before the first measurement."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Thread = Annotated[str, Meta(pattern=r"^[\w.-]+#\d+$")]
 
 
 class Asv(Struct, frozen=True, forbid_unknown_fields=True):
-    """What asv is given of the project's own configuration: the `environment_type` that runs here,
-    without the names `left_out` of the matrix, and built by `build_command` where asv's default
-    does not build it. `why` says what makes that necessary."""
+    """asv's settings for the project: the `environment_type` that works here, names `left_out` of
+    the matrix, and the `build_command` if asv's default does not build it. `why` says why these are
+    necessary."""
 
     environment_type: str
     why: str
@@ -29,7 +29,7 @@ class Asv(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pytest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What pytest-benchmark is given: the `files` of the suite's commit that its run needs, and the
+    """pytest-benchmark's settings: the `files` of the suite's commit that it needs, and the
     packages that its environment `requires` beside the project."""
 
     files: tuple[str, ...]
@@ -37,9 +37,9 @@ class Pytest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `cargo bench` is given: the `folder` of the crate, and the bench `targets` in it.
-    `run_before` is what the project needs to have run in a checkout first; rlox-opt is told so in
-    the Cargo.toml of the clone's working tree, which are two lines of configuration."""
+    """Settings of `cargo bench`: the `folder` of the crate, and its bench `targets`. `run_before`
+    is a command that must run in a checkout first. rlox-opt gets it as two lines in the Cargo.toml
+    of the clone's working tree."""
 
     folder: str
     targets: tuple[str, ...]
@@ -47,13 +47,13 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pair(Struct, frozen=True, forbid_unknown_fields=True):
-    """A commit and one that is known to be slower, measured by the `suite` of another commit or in
-    a folder beside the list. `bench` chooses, and `expected` finds what is to be flagged.
-    `function` finds, as "path:name", what is to be named as the reason: functions that the change,
-    or what made it good again, touches; "" where that was not looked up. `reported` is the size in
-    the words of `source`, a thread, and `mended` the commit that made it good again. `apart` says
-    how the two lie where base is not head's first parent. `blind` is true where no benchmark
-    reaches what became slower, as far as was read before."""
+    """A commit, and another one that is known to be slower, measured by the `suite` of a third
+    commit or of a folder beside the list. `bench` selects benchmarks, and `expected` matches those
+    that should be flagged. `function` matches, as "path:name", the functions that should be named
+    as the reason: those that the change, or its correction, touches; "" if they were not looked up.
+    `reported` is the size in the words of `source`, a discussion; `mended` is the commit that
+    corrected it. `apart` describes the distance if base is not head's first parent. `blind` is true
+    if no benchmark was known to reach the slower code."""
 
     why: str
     base: Hash
@@ -75,7 +75,8 @@ class Pair(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a suite what `bench` finds: that many `runs` of a budget each; asv has one."""
+    """The benchmarks that `bench` matches, with this number of `runs` of one budget each; asv has
+    one run."""
 
     bench: str
     budget: Positive
@@ -86,7 +87,8 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Unchanged(Struct, frozen=True, forbid_unknown_fields=True):
-    """The commit `at`, and the same with one more comment in `file`, by parts of the suite."""
+    """The commit `at`, and the same commit with one more comment in `file`, by parts of the
+    suite."""
 
     why: str
     at: Hash
@@ -106,7 +108,7 @@ class Bisect(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True):
-    """Commits for a history, with a budget each."""
+    """Commits to record for a history, with a budget each."""
 
     why: str
     commits: str
@@ -115,11 +117,11 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Project(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the list, with a suite of a `kind`, and what the tool of that kind is given. For
-    commits that are older than what runs here, `requires` is added to the environments that are
-    compared, `constraints` hold for what builds them too, and `python` is the version in place of
-    ours. `first` goes the way from a wheel to the first verdict; `uncovered` is what `init` is to
-    tell of its suite, "" for nothing."""
+    """A project of the list, with a suite of a `kind`, and the settings of that kind's usual tool.
+    Commits may be older than the packages of today: `requires` is then added to the compared
+    environments, `constraints` also apply to what builds them, and `python` replaces the default
+    version. `first` measures the way from a wheel to the first verdict. `uncovered` is what `init`
+    should say about its suite, "" for nothing."""
 
     name: Name
     url: str
@@ -144,7 +146,7 @@ class Project(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"{self.name}: `kind` is {self.kind!r}; add [project.{table}]")
 
     def env(self, folder: Path) -> dict[str, str]:
-        """The variables that tell uv and pip of `constraints`, which are written into `folder`."""
+        """The variables that pass `constraints`, a file in `folder`, to uv and pip."""
         if not self.constraints:
             return {}
         folder.mkdir(parents=True, exist_ok=True)
@@ -153,7 +155,7 @@ class Project(Struct, frozen=True, forbid_unknown_fields=True):
         return {"UV_CONSTRAINT": path.as_uri(), "PIP_CONSTRAINT": path.as_uri()}
 
     def suite(self, named: str) -> Path | None:
-        """The folder beside the list that a suite is, or None for a commit's."""
+        """The suite's folder beside the list; None for the suite of a commit."""
         folder = LIST.parent / named
         return folder if folder.is_dir() else None
 
@@ -168,7 +170,7 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 def load(path: Path = LIST) -> list[Project]:
-    """The projects of the list. Raises NotReadError, naming the key, where it is wrong."""
+    """The projects of the list. Raises NotReadError, which names the key."""
     return read(path, _File).project
 
 

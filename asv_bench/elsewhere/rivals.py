@@ -1,5 +1,5 @@
-"""What projects use themselves where that is not asv: pytest-benchmark's saved runs and criterion's
-baselines, each as its own documentation says, on the same commits and benchmarks."""
+"""The tools that other projects use instead of asv: pytest-benchmark's saved runs and criterion's
+baselines, each used as its documentation says, on the same commits and benchmarks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from asv_bench.injected.tools import Cell, Cells, ToolError
 Took = dict[str, Any]
 
 PERCENT = 5
-# A tree has no history to tell its version by.
+# A bare tree has no git history from which its version could be computed.
 _VERSION = {"SETUPTOOLS_SCM_PRETEND_VERSION": "1.0"}
 _REGRESSED = re.compile(r"^\t?\s*(?P<name>\S.*?) - Field 'mean' has failed", re.MULTILINE)
 _TIME = re.compile(r"^(?P<name>\S.*?)?\s+time:\s+\[[^%\]]*\]\s*$")
@@ -42,8 +42,8 @@ _WORDS = {
 def pytest_benchmark(
     project: Project, clone: Path, folder: Path, base: str, head: str, suite: str, bench: str
 ) -> tuple[dict[str, Cells], Took]:
-    """`--benchmark-save` in base's environment, `--benchmark-compare-fail` in head's, with the same
-    tests. Raises ToolError."""
+    """`--benchmark-save` in base's environment, then `--benchmark-compare-fail` in head's, with the
+    same tests. Raises ToolError."""
     assert project.pytest
     tests = tree(clone, suite, folder / "suites", project.pytest.files)
     start = time.monotonic()
@@ -52,7 +52,7 @@ def pytest_benchmark(
     runs = folder / "runs"
     shutil.rmtree(runs, ignore_errors=True)
     storage = ("--benchmark-storage", f"file://{runs}")
-    # Named, since a project's settings may leave its benchmarks out.
+    # Named one by one, since a project's settings may exclude its benchmarks.
     folders = [name for name in project.pytest.files if (tests / name).is_dir()]
     listed = _pytest(environments[1], tests, "--collect-only", "-q", *folders)
     chosen = [
@@ -73,14 +73,14 @@ def pytest_benchmark(
 
 
 def compared(base: Mapping[str, Any], head: Mapping[str, Any], said: str) -> Cells:
-    """Of two saved runs, what the second printed of those that failed the comparison. What got
-    faster is not told by it."""
+    """The cells of two saved runs, with the second run's text about benchmarks that failed the
+    comparison. The text does not mention benchmarks that became faster."""
     means = {of["fullname"]: of["stats"]["mean"] for of in base["benchmarks"]}
     failed = set(_REGRESSED.findall(said))
     cells: Cells = {}
     for of in head["benchmarks"]:
         if before := means.get(of["fullname"]):
-            # It names the benchmark with its file or without, as `--benchmark-name` says.
+            # A failure names the benchmark with or without its file, by `--benchmark-name`.
             slower = any(of["fullname"].endswith(name.split(" (")[0]) for name in failed)
             verdict = "slower" if slower else "unchanged"
             ratio = of["stats"]["mean"] / before
@@ -91,14 +91,14 @@ def compared(base: Mapping[str, Any], head: Mapping[str, Any], said: str) -> Cel
 def criterion(
     project: Project, clone: Path, folder: Path, base: str, head: str, suite: str, bench: str
 ) -> tuple[dict[str, Cells], Took]:
-    """`--save-baseline` at base and `--baseline` at head, each with its own benches: criterion has
-    no other way but to write a suite that is supplied over them. Raises ToolError."""
+    """`--save-baseline` at base and `--baseline` at head, each with its own benches. A supplied
+    suite is written over them, since criterion has no other way. Raises ToolError."""
     of = project.criterion
     assert of
     apart = project.suite(suite)
     if apart is None and suite not in (base, head):
         raise UsageError(f"suite: is {suite}, of neither side; criterion measures a side's own")
-    # An old criterion saves in the target that the environment names, whatever cargo builds in.
+    # Old versions of criterion save into the target folder of the environment, not of the build.
     saved = folder / "saved"
     own = {"CARGO_TARGET_DIR": str(saved), "CRITERION_HOME": str(saved / "criterion")}
     env = {**os.environ, **own}
@@ -111,7 +111,7 @@ def criterion(
         top = tree(clone, commit, folder / (f"trees-{apart.name}" if apart else "trees"))
         for crate in supplied:
             lay_over(crate, top / of.folder)
-        # In one folder cargo would take what it built of the other commit for this one's.
+        # In a shared folder cargo would use the other commit's build.
         built = ("--target-dir", str(top / "target"))
         cargo = ("cargo", "bench", "--quiet", *built, *targets)
         for words, where, given, part in (
@@ -136,8 +136,8 @@ def criterion(
 
 
 def changes(said: str) -> Iterator[tuple[str, Cell]]:
-    """What criterion printed of each benchmark beside a baseline. A name that is long has a line of
-    its own, and a throughput has its change beside that of the time."""
+    """What criterion printed about each benchmark relative to a baseline. A long name has a line of
+    its own, and the change of a throughput stands beside that of the time."""
     name, before, ratio = "", "", None
     for line in said.splitlines():
         if found := _TIME.match(line):
@@ -154,7 +154,7 @@ RIVALS = {"pytest-benchmark": pytest_benchmark, "criterion": criterion}
 
 
 def _environment(project: Project, clone: Path, folder: Path, commit: str) -> Path:
-    """An environment with the project as it is at a commit."""
+    """An environment with the project installed at a commit."""
     assert project.pytest
     environment = folder / "env" / commit
     if not environment.is_dir():

@@ -20,7 +20,7 @@ RECORDS = Path(__file__).parents[1] / "record"
 
 
 def records(until: str = "") -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """The records by machine, those after the date `until` left out; "" takes all."""
+    """The records by machine, up to and including the date `until`; "" takes all."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: {"elsewhere": []})
     for path in sorted(RECORDS.glob("*/*_elsewhere.json")):
         record = schema.read(path, dict[str, Any])

@@ -1,4 +1,4 @@
-"""Counts of what was found, flagged for nothing and what it took, and the tables of them."""
+"""Tables of what was found, what was flagged wrongly, and how long it took."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 def tables(rows: Sequence[Row]) -> Iterator[str]:
-    """All of them; a table of which there is nothing yet is left out."""
+    """All tables that have rows."""
     of = {
         what: [
             row for row in rows if row["what"] == what and (what == "pair" or "failed" not in row)
@@ -126,7 +126,7 @@ _TOOK = ("builds, min", "measuring, min")
 
 
 def _took(row: Row) -> list[str]:
-    """Minutes of environments and builds, and of the rest."""
+    """Minutes for environments and builds, and for the rest."""
     return [f"{part:.1f}" for part in elsewhere.minutes(row) or ()] or ["–", "–"]
 
 

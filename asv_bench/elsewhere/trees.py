@@ -1,4 +1,4 @@
-"""Files of a commit, in a folder."""
+"""Writes the files of a commit into a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asv_bench.injected.tools import ToolError
 
 
 def tree(clone: Path, commit: str, folder: Path, files: Sequence[str] = ()) -> Path:
-    """A folder within `folder` that has those `files` of a commit (all). Raises ToolError."""
+    """A folder within `folder` with those `files` of a commit (all). Raises ToolError."""
     there = folder / commit
     if not there.is_dir():
         part = there.with_name(f"{commit}.part")

@@ -1,5 +1,5 @@
-"""What is measured of each project, a step each: the way from the wheel to the first verdict, the
-known pair, what did not change, a search for the commit, and a history with its pages."""
+"""The steps that are measured of each project: from the wheel to the first verdict, the known pair
+of commits, an unchanged commit, a search for the slower commit, and a history with its pages."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from asv_bench.project import PROJECT
 FOLDER = PROJECT.cache / "elsewhere"
 BEARABLE = (ToolError, UsageError)
 _FIRST_BUDGET = 180
-_WHY_RESTARTS = 10  # which are enough to know that a pair is slower
+_WHY_RESTARTS = 10  # enough to know that the second commit of a pair is slower
 
 
 def clone(project: Project, clones: Path | None) -> Path:
-    """A clone of ours, whose files are those of the commit that is measured against itself: made
-    from the one of that name in `clones`, or else from the project's URL. Raises ToolError."""
+    """A clone whose files are those of the commit that is compared with itself. It is made from the
+    one of that name in `clones`, otherwise from the project's URL. Raises ToolError."""
     ours = FOLDER / "clones" / project.name
     if ours.is_dir():
         return ours
@@ -57,7 +57,7 @@ def clone(project: Project, clones: Path | None) -> Path:
 
 @dataclass(frozen=True)
 class Trials:
-    """All of one project."""
+    """All measurements of one project."""
 
     project: Project
     clone: Path
@@ -98,8 +98,8 @@ class Trials:
             yield step("unchanged", rival, f"{title} by {rival}", of, by)
 
     def first(self) -> Row:
-        """`init`, and the comparison that it names, in a clone and with a cache of packages that
-        are new; `--budget` alone is added, and counts are left out."""
+        """`init`, and the comparison that it names, with a new clone and a new cache of packages.
+        Only `--budget` is added, and counts are left out."""
         with scratch() as folder:
             own = {"UV_CACHE_DIR": str(folder / "packages")}
             there = folder / self.project.name
@@ -129,17 +129,17 @@ class Trials:
         }
 
     def pair(self, pair: Pair) -> Row:
-        """What `rlox-opt diff` says of it."""
+        """What `rlox-opt diff` says about the pair."""
         row = self._diff(pair.base, pair.head, pair.bench, pair.budget, pair.suite)
         return row | {"said": _found(pair, row)}
 
     def pair_by(self, pair: Pair) -> Row:
-        """What the tool of the project's kind of suite says of it."""
+        """What the usual tool for this kind of suite says about the pair."""
         row = self._rival(pair.base, pair.head, pair.bench, pair.suite)
         return row | {"said": _found(pair, row)}
 
     def why(self, pair: Pair) -> Row:
-        """What `rlox-opt diff --why` names of what is expected to be slower."""
+        """What `rlox-opt diff --why` names as reasons for the expected slowdowns."""
         row = self._diff(
             pair.base, pair.head, pair.expected, pair.budget, pair.suite,
             ("--why", "--no-coverage", "--restarts", str(_WHY_RESTARTS)),
@@ -150,21 +150,21 @@ class Trials:
         return row | {"said": f"named for {named} of {len(found)}"}
 
     def unchanged(self, part: Part) -> Row:
-        """What `rlox-opt diff` says of a commit and the same with one more comment."""
+        """What `rlox-opt diff` says about a commit and the same commit with one more comment."""
         of = self.project.unchanged
-        # Anyway: a comment in Rust leaves the package byte for byte as it was.
+        # --anyway, since with a comment in Rust the package is the same byte for byte.
         more = ("--no-why", "--anyway")
         row = self._diff(of.at, self._commented(of), part.bench, part.budget, of.at, more)
         return row | {"said": _flags(row)}
 
     def unchanged_by(self, bench: str) -> Row:
-        """What the tool of the project's kind of suite says of the same two."""
+        """What the usual tool for this kind of suite says about the same two commits."""
         of = self.project.unchanged
         row = self._rival(of.at, self._commented(of), bench, of.at)
         return row | {"said": _flags(row)}
 
     def bisect(self) -> Row:
-        """Which commit is found."""
+        """Which commit the search finds."""
         of = self.project.bisect
         assert of
         words = ("bisect", of.good, of.bad, "--bench", of.bench, *self._suite(of.suite), "--json")
@@ -243,7 +243,7 @@ class Trials:
 
     @property
     def folder(self) -> Path:
-        """What is made for it besides its clone."""
+        """The folder for all that is made except the clone."""
         return FOLDER / self.project.kind / self.project.name
 
     def _run(self, *words: str) -> Run:
@@ -254,7 +254,7 @@ class Trials:
         return "--suite", str(self.project.suite(named) or named)
 
     def _commented(self, of: Unchanged) -> str:
-        """A commit after `at` with one more comment, which no branch knows."""
+        """A commit after `at` with one more comment, on no branch."""
         text = commits.content(of.at, of.file, self.clone)
         text += ("//" if of.file.endswith(".rs") else "#") + " One more comment.\n"
         parent = _git("-C", str(self.clone), "rev-parse", of.at).strip()

@@ -1,5 +1,5 @@
 """`python -m asv_bench.injected`: how often `rlox-opt diff`, `rlox-opt bisect` and `asv continuous`
-find slowdowns of which we know the size, and whether the right code is found to have done it."""
+find slowdowns of known size, and whether the right code is named as the cause."""
 
 from __future__ import annotations
 
@@ -199,7 +199,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(every: Sequence[Regression], only: Sequence[str], torch: bool) -> list[Regression]:
-    """Those asked for. Training is slow to start: unasked, it is left out where `torch` says so."""
+    """The regressions that were asked for. Training is slow to start, so by default it is left out
+    if `torch` says so."""
     for name in only:
         if not any(name in (r.id, r.kind, r.bound) for r in every):
             known = ", ".join(regression.id for regression in every)

@@ -1,5 +1,5 @@
-"""Commits that no branch knows, made beside the working tree and the index: the same content is the
-same commit, so that a run that goes on finds what it made before."""
+"""Commits that are on no branch, made without touching the working tree and the index. The same
+content gives the same commit, so that a continued run finds those it made before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rlox_opt.system import git
 from asv_bench.injected.regressions import Regression, exchanged
 from asv_bench.project import PROJECT
 
-# Changes that slow nothing down: a file, and what a line that is added to its end looks like.
+# Changes that slow nothing down: a file, and the form of a line that is appended to it.
 INNOCENT = {
     "docs": ("README.md", "<!-- {} -->\n"),
     "python": ("rlox/env/vec_env.py", "# {}\n"),
@@ -33,7 +33,7 @@ class History:
 
 
 def idle(base: str, regressions: Iterable[Regression], root: Path = PROJECT.root) -> str:
-    """`base` with every regression in it, and none at work."""
+    """`base` with all regressions in it, none of which does extra work."""
     texts: dict[str, str] = {}
     for regression in regressions:
         text = texts.get(regression.file) or content(base, regression.file, root)
@@ -43,7 +43,7 @@ def idle(base: str, regressions: Iterable[Regression], root: Path = PROJECT.root
 
 
 def slowed(parent: str, regression: Regression, k: int, root: Path = PROJECT.root) -> str:
-    """`parent`, where all are idle, with one at work."""
+    """`parent`, in which no regression does extra work, with extra work in one of them."""
     text = content(parent, regression.file, root)
     text = exchanged(text, regression.at(0), regression.at(k), f"{regression.id} in {parent[:10]}")
     return made(parent, {regression.file: text}, f"{regression.id}, k = {k}", root)
@@ -59,8 +59,8 @@ def innocent(parent: str, kind: str, number: int = 1, root: Path = PROJECT.root)
 def history(
     good: str, regression: Regression, k: int, n: int, seed: int, root: Path = PROJECT.root
 ) -> History:
-    """`n` commits after `good`, where all regressions are idle; `seed` draws the place of the one
-    that slows, and what the others change."""
+    """`n` commits after `good`, in which no regression does extra work. `seed` chooses the place of
+    the slower commit, and what the others change."""
     rng = random.Random(seed)
     at = rng.randrange(n)
     commits: list[str] = []
@@ -91,5 +91,5 @@ def made(parent: str, texts: Mapping[str, str], message: str, root: Path = PROJE
 
     with as_usage_error():
         there = git.of(root)
-        ours = dataclasses.replace(there, beside=there.objects)  # where asv will look for it
+        ours = dataclasses.replace(there, beside=there.objects)  # where asv looks for it
         return ours.commit(parent, message, "injected", change)

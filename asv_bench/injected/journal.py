@@ -1,4 +1,4 @@
-"""What was measured, a line of JSON each, written at once: an interrupted run goes on from it."""
+"""The measurements, one line of JSON each, written at once, so that a run can be continued."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 from rlox_opt.system.progress import Lines
 
 Row = dict[str, Any]
-# Before any has been done: a guess at the seconds of a step, builds included.
+# Guesses of a step's seconds, builds included, as long as none has been measured.
 GUESS_S = {"probe": 80.0, "diff": 60.0, "asv": 60.0, "bisect": 480.0, "attribution": 60.0}
 
 
 @dataclass(frozen=True)
 class Step:
-    """Something to measure: `title` and `key`, in the journal, are its own, and `does` measures it.
-    What is bearable of what it raises is noted, and tried again by the next run."""
+    """One measurement, made by `does`; `title` and `key` identify it in the journal. Expected
+    errors are written down, and the next run tries again."""
 
     tool: str
     title: str
@@ -29,7 +29,7 @@ class Step:
 
 
 class Journal:
-    """The rows of a file; a row that a crash cut short is left out."""
+    """The rows of a file; a row that a crash left unfinished is ignored."""
 
     def __init__(self, path: Path, bearable: tuple[type[Exception], ...]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,15 +39,15 @@ class Journal:
         self.rows = [row for row in map(_parsed, lines) if row]
 
     def of(self, key: Mapping[str, Any]) -> Row | None:
-        """The last row that says what `key` says, and did not fail."""
+        """The last row that matches `key` and is no failure."""
         return self._last(key, failed=False)
 
     def last(self, key: Mapping[str, Any]) -> Row | None:
-        """The row of what did not fail, or else of the failure."""
+        """The last row that matches `key`: a success, or otherwise a failure."""
         return self.of(key) or self._last(key, failed=True)
 
     def run(self, steps: Sequence[Step], progress: Lines) -> None:
-        """Take the steps that were not taken yet; a KeyboardInterrupt leaves those before it."""
+        """Do the steps that were not done yet. A KeyboardInterrupt keeps the earlier ones."""
         left = [step for step in steps if self.of(step.key) is None]
         progress.plan([(step.title, self._seconds(step.tool)) for step in left])
         for step in left:
@@ -59,8 +59,7 @@ class Journal:
             progress.end(said)
 
     def take(self, step: Step) -> Row:
-        """Take a step and note what came of it. What it raises goes on; what is bearable of that is
-        noted, too."""
+        """Do a step and write its row. Errors are raised; expected ones are also written down."""
         start = time.monotonic()
         row: Row = {}
         try:
@@ -72,7 +71,7 @@ class Journal:
             if row:
                 noted = {of: value for of, value in row.items() if of != "said"}
                 seconds = round(time.monotonic() - start, 1)
-                # The key is what the row is found by, whatever else it tells.
+                # The key comes last: the row is found by it, whatever else it contains.
                 self._add({**noted, **step.key, "tool": step.tool, "wall_seconds": seconds})
         return row
 
@@ -91,7 +90,7 @@ class Journal:
     def _add(self, row: Row) -> None:
         self.rows.append(row)
         with self._path.open("a", encoding="utf-8") as file:
-            # A line before that was cut short must not take this one with it.
+            # A line break first, since an unfinished line may stand before.
             file.write(f"\n{json.dumps(row)}\n")
 
     def _seconds(self, tool: str) -> float:

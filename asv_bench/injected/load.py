@@ -1,4 +1,4 @@
-"""Other work on the machine while something is measured."""
+"""Other work on the machine during a measurement."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from asv_bench.injected.tools import ToolError
 
 @contextmanager
 def beside(command: str) -> Iterator[None]:
-    """A shell's command runs again and again until the block ends; none where it is empty.
+    """Run a shell command again and again until the block ends; "" runs nothing.
 
     Raises:
-        ToolError: it failed, so that what the block measured was not beside it.
+        ToolError: the command failed, so that the block was measured without it.
     """
     if not command:
         yield

@@ -15,9 +15,10 @@ LIST = Path(__file__).with_name("injected.toml")
 
 
 class Regression(Struct, frozen=True, forbid_unknown_fields=True):
-    """In `file`, the text `find` becomes `replace`, where {k} is the amount of extra work, which
-    makes `benchmark` slower, up to `probe`. `affects` finds every benchmark it may change. The
-    extra work is done in `layer`, by the functions that `function` finds as "path:name"."""
+    """In `file`, the text `find` becomes `replace`, in which {k} is the amount of extra work. It
+    makes `benchmark` slower, up to the amount `probe`. `affects` matches every benchmark that may
+    change. The extra work is done in `layer`, by functions that `function` matches as
+    "path:name"."""
 
     id: str
     kind: str
@@ -41,15 +42,15 @@ class Regression(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def module(self) -> str:
-        """The module of benchmarks that it is found by."""
+        """The module that contains the benchmark."""
         return self.benchmark.partition(".")[0]
 
     def at(self, k: int) -> str:
-        """`replace` with so much extra work."""
+        """`replace` with this amount of extra work."""
         return self.replace.replace("{k}", str(k))
 
     def spares(self, benchmark: str) -> bool:
-        """Whether `benchmark` takes as long as before."""
+        """Whether `benchmark` is not affected."""
         return not re.search(self.affects, benchmark)
 
     def does(self, function: str | None) -> bool:
@@ -66,12 +67,12 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 def load(path: Path = LIST) -> list[Regression]:
-    """The regressions of the list. Raises NotReadError, naming the key, where it is wrong."""
+    """The regressions of the list. Raises NotReadError, which names the key."""
     return read(path, _File).regression
 
 
 def exchanged(text: str, old: str, new: str, where: str) -> str:
-    """`text` with `new` for `old`. Raises UsageError unless `old` stands there once."""
+    """`text` with `new` in place of `old`. Raises UsageError unless `old` stands there once."""
     times = text.count(old)
     if times != 1:
         raise UsageError(

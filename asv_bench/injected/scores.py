@@ -1,7 +1,7 @@
-"""Counts of what was found, missed and flagged for nothing, and the tables of them.
+"""Counts of slowdowns found and missed, and of false alarms, and tables of these counts.
 
-Found is a benchmark called slower that is; undecided, unchanged and faster are missed. A flag on
-anything that no change touched is a false alarm.
+A slower benchmark is found if it is called slower; undecided, unchanged and faster are misses. A
+flag on a benchmark that no change affects is a false alarm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 @dataclass
 class Count:
-    """`hits` of `of`."""
+    """`hits` in `of` trials."""
 
     hits: int = 0
     of: int = 0
@@ -35,14 +35,16 @@ class Count:
         return f"{self.hits}/{self.of}" if self.of else "–"
 
     def bounded(self) -> str:
-        """With the rate that it may be at most, by the 95 % bound: of few trials, none is not 0."""
+        """The count with the largest rate that agrees with it (95 %): with few trials, no hit does
+        not mean 0."""
         return f"{self} (< {100 * upper_bound(self.hits, self.of):.1f} %)" if self.of else "–"
 
 
 @dataclass
 class Score:
-    """Of one arm: a tool at a setting. `found` is by nominal per cent, of slowdowns that are truly
-    `near` it; `beside` counts what a slowdown spares, `inside` true ratios within the interval."""
+    """The score of one tool at one setting. `found` is by nominal per cent, for slowdowns that are
+    truly `near` it. `beside` counts benchmarks that a slowdown does not affect, `inside` true
+    ratios within the interval."""
 
     found: dict[float, Count] = field(default_factory=dict)
     unchanged: Count = field(default_factory=Count)
@@ -51,7 +53,7 @@ class Score:
     seconds: list[float] = field(default_factory=list)
 
     def add(self, row: Row, cells: Mapping[str, Any], benchmark: str) -> None:
-        """Count a trial, in which `benchmark` was made slower by `percent`."""
+        """Count a trial in which `benchmark` was made slower by `percent`."""
         cell = cells[benchmark]
         others = [flagged(other) for name, other in cells.items() if name != benchmark]
         if not row["percent"]:
@@ -68,12 +70,12 @@ class Score:
 
 
 def flagged(cell: Mapping[str, Any]) -> bool:
-    """Whether a benchmark is said to have changed."""
+    """Whether a benchmark is called changed."""
     return cell["verdict"] in FLAGGED
 
 
 def scored(rows: Iterable[Row], regressions: Sequence[Regression]) -> dict[str, Score]:
-    """The score of each arm over these trials."""
+    """The score of each tool and setting over these trials."""
     benchmark = {regression.id: regression.benchmark for regression in regressions}
     by_arm: dict[str, Score] = {}
     for row in rows:
@@ -83,7 +85,7 @@ def scored(rows: Iterable[Row], regressions: Sequence[Regression]) -> dict[str, 
 
 
 def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iterator[str]:
-    """In all, then by what bounds the benchmark, then regression by regression."""
+    """Tables in all, then by what limits the benchmark's speed, then by regression."""
     percents = sorted({row["percent"] for row in rows} - {0})
     bounds = {regression.id: regression.bound for regression in regressions}
     parts = [("all", rows)]
@@ -117,7 +119,7 @@ def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iter
 
 
 def aa_table(rows: Iterable[Row]) -> Iterator[str]:
-    """False alarms where nothing has changed."""
+    """The table of false alarms where nothing has changed."""
     cells: dict[str, Count] = {}
     runs: dict[str, Count] = {}
     seconds: dict[str, list[float]] = {}
@@ -139,7 +141,7 @@ def aa_table(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def bisect_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Each history, and all."""
+    """The table of histories, each and all together."""
     yield from _table(
         ["seed", "regression", "truly, %", "outcome", "commits left", "comparisons",
          "s with builds"],
@@ -155,7 +157,7 @@ def bisect_table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def attribution_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iterator[str]:
-    """Layers and functions put right, in all, then regression by regression with what was found."""
+    """Tables of layers and functions that were named rightly, in all and by regression."""
     percents = sorted({row["percent"] for row in rows})
     of_all = []
     for percent in percents:
@@ -189,7 +191,7 @@ def attribution_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -
 
 
 def probe_table(rows: Iterable[Row]) -> Iterator[str]:
-    """How large the slowdowns are; where one is linear, its rows agree on the k of 1 %."""
+    """The table of the slowdowns' sizes. If one is linear, its rows agree on the k of 1 %."""
     yield from _table(
         ["regression", "k", "ratio", "99 % interval", "k of 1 %", "its interval"],
         (

@@ -1,5 +1,5 @@
 """The tools under test, each run as a user runs it: `rlox-opt diff`, `rlox-opt bisect`, `asv
-continuous`. What they say of a benchmark is a cell."""
+continuous`. A tool's answer about a benchmark is a cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlox_opt.system.usage import UsageError
 
 from asv_bench.project import PROJECT
 
-FACTORS = (1.03, 1.1)  # of asv: the one that is to show 5 %, and its default
+FACTORS = (1.03, 1.1)  # of asv: one that should show 5 %, and its default
 ROOT = PROJECT.root
 FOLDER = PROJECT.cache / "injected"
 _TORCH = "trainers"  # the module whose benchmarks need asv's environment with torch
@@ -27,11 +27,11 @@ _ROW = re.compile(r"^\|([^|]*)\|[^|]*\|[^|]*\|([^|]*)\|(.*)\|\s*$")
 
 
 class ToolError(RuntimeError):
-    """A tool that gave no answer; the message ends with what it said."""
+    """A tool gave no answer; the message ends with its output."""
 
 
 class Cell(TypedDict):
-    """What a tool said of a benchmark: `verdict` is "slower", "faster" or another word."""
+    """A tool's answer about a benchmark: `verdict` is "slower", "faster" or another word."""
 
     verdict: str
     ratio: float | None
@@ -42,15 +42,15 @@ Cells = dict[str, Cell]
 
 
 def one_of(benchmarks: Iterable[str]) -> str:
-    """A regular expression for these benchmarks and no other."""
+    """A regular expression that matches exactly these benchmarks."""
     return f"^(?:{'|'.join(map(re.escape, benchmarks))})$"
 
 
 def diff(
     base: str, head: str, benchmarks: Iterable[str], threshold: float, apart: bool = False
 ) -> Cells:
-    """The verdicts of `rlox-opt diff` at a threshold in per cent, with a process for each side
-    where they are to be `apart`. Raises ToolError."""
+    """The verdicts of `rlox-opt diff` at a threshold in per cent. With `apart` each side has a
+    process of its own. Raises ToolError."""
     chosen = ["--bench", one_of(benchmarks), "--threshold", str(threshold)]
     chosen += ["--apart"] if apart else []
     said = _rlox_opt("diff", base, head, *chosen, "--no-counts", "--no-why", "--anyway", "--json")
@@ -81,15 +81,15 @@ def _rlox_opt(*arguments: str) -> dict[str, Any]:
 
 
 class Asv:
-    """asv with the repository's own configuration, but one feature set, and results, environments
-    and pages in a folder of ours: no history of the project's is touched."""
+    """asv with the repository's own configuration, but with one feature set. Results, environments
+    and pages lie in a folder of this program, so that no history of the project changes."""
 
     def __init__(self, folder: Path = FOLDER / "asv") -> None:
         self._folder = folder
         self._configs: dict[str, Path] = {}
 
     def build(self, commit: str, module: str) -> None:
-        """Have the commit's wheel built, and its environment made. Raises ToolError."""
+        """Build the commit's wheel and make its environment. Raises ToolError."""
         done = self._asv(module, "run", f"{commit}^!", "--bench", "just-discover")
         if done.returncode:
             raise ToolError(f"asv run {commit[:10]}: {_tail(done)}")
@@ -97,9 +97,9 @@ class Asv:
     def continuous(
         self, base: str, head: str, benchmarks: Sequence[str], factor: float
     ) -> tuple[Cells, str]:
-        """What `asv continuous` says at a factor, of all its default set where no benchmarks are
-        given, and how many verdicts of each kind fell. All need the same environment. Raises
-        ToolError."""
+        """The verdicts of `asv continuous` at a factor, and how many there are of each kind.
+        Without benchmarks, it runs its default set. All benchmarks must need the same environment.
+        Raises ToolError."""
         module = benchmarks[0].partition(".")[0] if benchmarks else ""
         named = ("--bench", one_of(benchmarks)) if benchmarks else ()
         at = ("--factor", str(factor), "--no-only-changed")
@@ -116,7 +116,7 @@ class Asv:
         if name not in self._configs:
             self._configs[name] = self._configured(ROOT / name)
         config = ("--config", str(self._configs[name]))
-        # Its plug-in is a module of the repository; for the benchmarks asv drops PYTHONPATH.
+        # asv's plug-in is a module of the repository; asv drops PYTHONPATH for the benchmarks.
         return _run(
             [sys.executable, "-m", "asv", *config, *arguments],
             {**os.environ, "PYTHONPATH": str(ROOT)},

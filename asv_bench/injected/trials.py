@@ -1,5 +1,5 @@
-"""What is measured: how much slower a unit of extra work is, and what the tools then say of commits
-with a known slowdown, of commits without any, and of histories with one."""
+"""The measurements: how much slower a unit of extra work is, and then the tools' answers about
+commits with a known slowdown, commits without any, and histories with one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
+from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.history import causes, why
 from rlox_opt.history.recording import RESTARTS
 from rlox_opt.project.builds import Artefact, NotBuiltError
@@ -30,35 +30,35 @@ from asv_bench.injected.regressions import Regression
 from asv_bench.injected.tools import Asv, Cells, ToolError
 from asv_bench.project import PROJECT
 
-# ValueError: a sampler that left nothing, or a change of nothing.
+# ValueError: a sampler left no samples, or nothing changed.
 BEARABLE = (ToolError, NotBuiltError, ContestError, ChildError, ValueError)
-_REFINED = 3  # times, to come as close to a slowdown
-_CLOSE = 0.1  # as this part of it
-_LEAST_PROBE = 1.05  # below, the extra work is not on the benchmark's path
+_REFINED = 3  # attempts to come closer to the wanted slowdown
+_CLOSE = 0.1  # of the wanted slowdown: close enough
+_LEAST_PROBE = 1.05  # with less, the benchmark does not execute the extra work
 _PATIENCE_S = 120.0
 
 
 def probes(regression: Regression) -> tuple[int, int]:
-    """The k whose slowdowns are measured beforehand: extra work need not cost in proportion."""
+    """The k whose slowdowns are measured first, since extra work need not cost in proportion."""
     return regression.probe // 4, regression.probe
 
 
 class ProbeError(ToolError):
-    """A regression whose slowdown cannot be known from its probe."""
+    """A regression whose slowdown cannot be computed from its probe."""
 
 
 @dataclass
 class Trials:
-    """All trials after `idle`, the commit that has every regression and none at work."""
+    """All trials after `idle`, the commit with all regressions in which none does extra work."""
 
     idle: str
     journal: Journal
     asv: Asv = field(default_factory=Asv)
     factors: Sequence[float] = tools.FACTORS
-    load: str = ""  # what else the machine does meanwhile, a command of the shell
+    load: str = ""  # a shell command that runs meanwhile
 
     def probe(self, regression: Regression, k: int) -> Step:
-        """How much slower k makes it, in 40 restarts."""
+        """Measure in 40 restarts how much slower k makes it."""
         key = {"what": "probe", "regression": regression.id, "k": k}
         return Step("probe", f"{regression.id}, k = {k}", key, lambda: self._probe(regression, k))
 
@@ -76,8 +76,8 @@ class Trials:
         }
 
     def work(self, regression: Regression, percent: float) -> tuple[int, float]:
-        """The k closest to a slowdown, and its true ratio, which is measured: a loop in Python
-        costs something to begin, and a few turns of it more than their part of many.
+        """The k that comes closest to a slowdown, and its true ratio, which is measured: beginning
+        a loop in Python has a cost, so that a few passes cost more than their share of many.
 
         Raises:
             ProbeError: it was not probed, or the probe is hardly slower, or not slow enough.
@@ -89,18 +89,18 @@ class Trials:
         for _ in range(_REFINED):
             if min(abs(ratio - wanted) for ratio in known.values()) <= _CLOSE * (wanted - 1):
                 break
-            # On the line through no work and all that was probed.
+            # On the line through no extra work and all that was probed.
             works = sorted(known)
             ratios = np.maximum.accumulate([1.0, *(known[k] for k in works)])
             step = self.probe(regression, max(1, round(np.interp(wanted, ratios, [0, *works]))))
             if self.journal.of(step.key):
-                break  # the next one is as far from it
+                break  # the next attempt would be the same
             self.journal.take(step)
             known = self._probed(regression, wanted)
         return min(known.items(), key=lambda of: abs(of[1] - wanted))
 
     def _probed(self, regression: Regression, wanted: float) -> dict[int, float]:
-        """The ratio of each k that was probed. Raises ProbeError."""
+        """The measured ratio of each k. Raises ProbeError."""
         rows = {
             row["k"]: row
             for row in self.journal.rows
@@ -124,8 +124,8 @@ class Trials:
         self, regression: Regression, percent: float, repeat: int, tool: str, threshold: float,
         beside: Sequence[str],
     ) -> Step:  # fmt: skip
-        """A commit with a slowdown (0: a changed comment), and what a tool says of its benchmark
-        and those `beside` it, which it spares."""
+        """A commit with a slowdown (0: a changed comment), and a tool's answers about its benchmark
+        and those `beside` it, which it does not affect."""
         key = {
             "what": "trial", "tool": tool, "regression": regression.id, "percent": percent,
             "repeat": repeat, "beside": list(beside), **self._at(tool, threshold),
@@ -142,12 +142,12 @@ class Trials:
         return Step(tool, f"{regression.id}, {percent:g} % by {tool}{again}", key, does)
 
     def unchanged(self) -> str:
-        """A commit like `idle`, but for a comment in Rust."""
+        """A commit that differs from `idle` by a comment in Rust."""
         return commits.innocent(self.idle, "rust")
 
     def aa(self, benchmarks: Sequence[str], tool: str, run: int, threshold: float) -> Step:
-        """A commit with a changed comment, and what a tool says of it: asv of its default set where
-        no benchmarks are given."""
+        """A commit with a changed comment, and a tool's answers: asv's about its default set if no
+        benchmarks are given."""
         key = {
             "what": "aa", "tool": tool, "run": run, "benchmarks": list(benchmarks),
             **self._at(tool, threshold),
@@ -165,7 +165,7 @@ class Trials:
     def bisection(
         self, regressions: Sequence[Regression], seed: int, n: int, percents: tuple[float, float]
     ) -> Step:
-        """A history with one slowdown, and what `rlox-opt bisect` says of it."""
+        """A history with one slowdown, and the answer of `rlox-opt bisect`."""
         rng = random.Random(seed)
         regression, percent = rng.choice(regressions), round(rng.uniform(*percents), 1)
         key = {
@@ -198,7 +198,7 @@ class Trials:
         return Step("bisect", title, key, does)
 
     def attribution(self, regression: Regression, percent: float, repeat: int) -> Step:
-        """A commit with a slowdown, and the layer and function that the workbench puts it in."""
+        """A commit with a slowdown, and the layer and function that the workbench names."""
         key = {
             "what": "attribution", "regression": regression.id, "percent": percent,
             "repeat": repeat,
@@ -214,7 +214,7 @@ class Trials:
                 algo = regression.benchmark.split(".")[1].lower()
                 cause = causes.of_training(PROJECT, base, slow, algo, Lines(Console(quiet=True)))
             else:
-                # As `rlox-opt record` measures it.
+                # Measured as `rlox-opt record` does it.
                 ratio = judged(base, slow, regression.benchmark, RESTARTS, again=False).ratio
                 found, cause = why.with_cause(PROJECT, base, slow, regression.benchmark, ratio)
                 touched = [of.where for of in found.touched]
@@ -236,7 +236,7 @@ class Trials:
         return Step("attribution", title, key, does)
 
     def _compared(self, tool: str, head: str, names: Sequence[str], threshold: float) -> Row:
-        """Builds apart, so that `seconds` are those of the comparison."""
+        """Compare. Builds come first, so that `seconds` are those of the comparison alone."""
         start = time.monotonic()
         if tool != "asv":
             built(self.idle)
@@ -270,8 +270,8 @@ class Trials:
 def judged(
     base: Artefact, slow: Artefact, benchmark: str, restarts: int | None = None, again: bool = True
 ) -> Judgement:
-    """Of one benchmark, after so many restarts, or as many as at the last look. Raises ToolError
-    where it fails."""
+    """The verdict on one benchmark after so many restarts, by default as many as at the last look.
+    Raises ToolError if it fails."""
     with side_by_side(PROJECT, base, slow, again=again) as packages:
         comparison = Comparison([benchmark], patient=True)
         comparison.run(packages.contests, restarts)
@@ -286,7 +286,7 @@ def built(commit: str) -> Artefact:
 
 
 def benchmarks(artefact: Artefact) -> list[str]:
-    """All that are timed in a build, but for the twins of single optimisations."""
+    """All timed benchmarks of a build, without those of single optimisations' twins."""
     side = Side(artefact.folder, artefact.packages)
     packages = Packages({"base": side}, Suite(PROJECT.suite), _PATIENCE_S)
     return [name for name in packages.names("time") if PROJECT.compared.search(name)]
@@ -295,8 +295,8 @@ def benchmarks(artefact: Artefact) -> list[str]:
 def beside(
     regression: Regression, percent: float, repeat: int, there: Sequence[str], n: int
 ) -> list[str]:
-    """`n` benchmarks of its module, or as many as there are, that it spares: drawn anew for each
-    trial, the same for every tool."""
+    """`n` benchmarks of its module, or fewer if there are not as many, that it does not affect.
+    They are drawn anew for each trial, but are the same for every tool."""
     spared = [
         name
         for name in there

@@ -1,5 +1,5 @@
-"""Detectors of level changes, ours and others': from log-ratios to the changes, each the index of
-the first commit at the new level and the log-ratio of the two levels."""
+"""Detectors of level changes, ours and others'. Each turns log-ratios into changes: the index of
+the first commit at the new level, and the log-ratio of the two levels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Jumps = list[tuple[int, float]]
 
 @dataclass(frozen=True)
 class Series:
-    """Log-ratios, and the standard error of each (0: none known)."""
+    """Log-ratios, and the standard error of each (0: not known)."""
 
     logs: Floats
     errors: Floats
@@ -33,7 +33,7 @@ Family = dict[str, Series]
 
 _PERMUTATIONS = 999
 _LEVEL = 0.005
-_LEAST = 0.025  # of the detectors without a test of their own
+_LEAST = 0.025  # the smallest change of detectors without a test of their own
 _SHORTEST = 10
 
 
@@ -44,7 +44,7 @@ def ours(logs: Floats) -> Jumps:
 
 
 def ours_together(family: Family, suspected: Mapping[str, Sequence[int]]) -> dict[str, Jumps]:
-    """The same, of series that are measured together."""
+    """The same for series that were measured together."""
     changes = levels.family(
         {
             name: Readings(
@@ -61,7 +61,7 @@ def asv(logs: Floats, least: float) -> Jumps:
     return [(at, jump) for at, jump in _fitted(tuple(logs)) if abs(jump) >= math.log1p(least)]
 
 
-@cache  # the thresholds share it
+@cache  # all thresholds use the same fit
 def _fitted(logs: Sequence[float]) -> Jumps:
     from asv.step_detect import detect_steps
 
@@ -78,13 +78,13 @@ def proposed(logs: Floats) -> list[int]:
 
 
 def pelt(logs: Floats) -> Jumps:
-    """Those that are large enough."""
+    """The changes of these cuts that are large enough."""
     cuts = proposed(logs) if len(logs) >= _SHORTEST else []
     return [(at, jump) for at, jump in jumps(logs, cuts) if abs(jump) >= _LEAST]
 
 
 def pelt_confirmed(logs: Floats) -> Jumps:
-    """Those that a block permutation between their neighbours confirms."""
+    """The changes of these cuts that a block permutation between their neighbours confirms."""
     cuts = proposed(logs) if len(logs) >= _SHORTEST else []
     edges = [0, *cuts, len(logs)]
     sides = zip(edges, edges[2:], strict=False)
@@ -110,7 +110,7 @@ def rank_cusum(logs: Floats) -> Jumps:
 
 
 def jumps(logs: Floats, cuts: Sequence[int]) -> Jumps:
-    """Between the medians of neighbouring levels."""
+    """The changes at these cuts, between the medians of neighbouring levels."""
     middles = [float(np.median(of)) for of in np.split(logs, cuts)]
     return [
         (at, new - old) for at, (old, new) in zip(cuts, itertools.pairwise(middles), strict=True)
@@ -118,8 +118,8 @@ def jumps(logs: Floats, cuts: Sequence[int]) -> Jumps:
 
 
 def permuted(logs: Floats) -> tuple[int, float]:
-    """Where the rank CUSUM is the largest, and its p by permutation of blocks, as long as the
-    autocorrelation takes (Andrews' rule for AR(1), Econometrica 59, 1991)."""
+    """The index at which the rank CUSUM is largest, and its p by a permutation of blocks whose
+    length follows the autocorrelation (Andrews' rule for AR(1), Econometrica 59, 1991)."""
     n = len(logs)
     ranks = logs.argsort().argsort() - (n - 1) / 2
     cut = int(np.argmax(_cusum(ranks))) + 1
@@ -144,8 +144,8 @@ def _cusum(ranks: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Detector:
-    """`version` is of its code: what was scored of another one is scored anew. `family` looks at
-    series together, beside the indices of each at which counts say that the code changed."""
+    """`version` is that of its code: scores of another version are computed anew. `family` gets
+    several series together, with the indices of each at which counts say that the code changed."""
 
     name: str
     version: str
@@ -153,7 +153,7 @@ class Detector:
     family: Callable[[Family, Mapping[str, Sequence[int]]], dict[str, Jumps]] | None = None
 
     def changes(self, logs: Floats, places: Sequence[int]) -> Jumps:
-        """The changes of a history, each place by itself."""
+        """The changes of a history; each place (machine) is searched separately."""
         jumps: Jumps = []
         for place in sorted(set(places)):
             at = [index for index, of in enumerate(places) if of == place]
@@ -162,8 +162,8 @@ class Detector:
 
 
 def every() -> list[Detector]:
-    """All that can run here; ruptures, of which the library has no need, is left out where it is
-    not installed."""
+    """All detectors that can run here. ruptures, which the library does not need, is left out if it
+    is not installed."""
     asv_, here = _version("asv"), _digest(__file__)
     detectors = [
         Detector("levels", _digest(levels.__file__), ours, ours_together),

@@ -1,9 +1,9 @@
-"""Families of histories: benchmarks that one machine measured commit by commit, as it records them,
-of which one may have a step. Only a detector that looks at series together is scored on them.
+"""Families of histories: benchmarks that one machine measured commit by commit, one of which may
+have a step. Only a detector that looks at several series together is scored on them.
 
-A recorded family is drawn from the tree's own history, in blocks, between two commits at which
-nothing changed: its noise, with its outliers, its memory and what its benchmarks have in common, is
-that of the recordings. The other families are of synthetic noise.
+A recorded family is drawn in blocks from the repository's own history, between two commits at which
+nothing changed. So it has the noise of real recordings, with their outliers, their autocorrelation,
+and what the benchmarks have in common. The other families consist of synthetic noise.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from asv_bench.levels.scores import KEY, NEAR, Row, summed
 from asv_bench.levels.synthetic import NOISES, Generator
 from asv_bench.project import PROJECT
 
-CHUNK = 10  # families in a step
-COMMITS = 44  # as the history has
-AT = 34  # of a step: ten commits before the end
+CHUNK = 10  # families in one step of the work
+COMMITS = 44  # as in the history
+AT = 34  # the index of the step: ten commits before the end
 STEPPED = "data_plane.Prioritized.time_sample_256"  # of a recorded family
 _MACHINE = "amd-epyc-2c"
-_BEFORE = datetime(2026, 11, 23, tzinfo=UTC)  # what is recorded later changes no score
-# The first and the last of the commits whose readings are drawn: before them and after them code
-# changed that is measured.
+_BEFORE = datetime(2026, 11, 23, tzinfo=UTC)  # later recordings must not change scores
+# The first and the last of the commits whose readings are drawn. Before and after them, measured
+# code changed.
 _QUIET = ("1203945e", "85a7617b")
 _BLOCK = 5  # readings that stay together
 _SERIES = 31  # of a synthetic family
 
-Shape = dict[int, float]  # log-ratios of the stepped series by the commit from which they hold
+Shape = dict[int, float]  # log-ratios of the stepped series, by the commit at which each begins
 
 
 def recorded(rng: Generator) -> Family:
-    """Blocks of the recorded readings, the same of all benchmarks."""
+    """Blocks of the recorded readings, taken at the same commits for all benchmarks."""
     quiet = _quiet()
     length = len(quiet[STEPPED].logs)
     blocks = rng.integers(0, length - _BLOCK + 1, -(-COMMITS // _BLOCK))
@@ -77,7 +77,7 @@ def _between(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def made_of(*noises: str) -> Callable[[Generator], Family]:
-    """A family whose series have these noises by turns, but the first, which is of one alone."""
+    """A family whose series have these noises in turn; only the first series has the first one."""
     first, *others = noises
 
     def family(rng: Generator) -> Family:
@@ -90,7 +90,7 @@ def made_of(*noises: str) -> Callable[[Generator], Family]:
 
 @dataclass(frozen=True)
 class Kind:
-    """How a family is drawn; which of its series has the step, and which steps that is given."""
+    """How a family is drawn; which of its series has the step, and which sizes the step has."""
 
     draw: Callable[[Generator], Family]
     stepped: str
@@ -119,7 +119,7 @@ KINDS = {
     ),
 }
 _SHAPES = [*dict.fromkeys(shape for kind in KINDS.values() for shape in kind.shapes)]
-HINTS = {"": (), ", counted": (AT,)}  # what the counts of the stepped series say, beside a mistake
+HINTS = {"": (), ", counted": (AT,)}  # the right indices from the stepped series' counts
 
 
 def steps(
@@ -146,10 +146,11 @@ def _step(detector: Detector, name: str, shape: str, hint: str, first: int, chun
 
 
 def look(detector: Detector, name: str, shape: str, hint: str, number: int) -> Row:
-    """Of a family: were all changes of the stepped series located; was another told of, in any?
+    """Score one family: was the first change of the stepped series located, and was another change
+    reported in any series?
 
-    With counts, two places of each series are suspected that have no change, by chance, and in the
-    stepped one the step."""
+    With counts, the stepped series has its step as a suspected index, and each series has two
+    suspected indices without a change, drawn at random."""
     kind = KINDS[name]
     rng = np.random.default_rng([crc32(name.encode()), number])
     family = kind.draw(rng)

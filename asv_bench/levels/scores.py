@@ -1,5 +1,5 @@
-"""What a detector makes of synthetic histories: how often it tells of a change, where there is one
-and where there is none, and how long after it."""
+"""Scores of a detector on synthetic histories: how often it reports a change where there is one and
+where there is none, and how long after it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from asv_bench.injected.journal import Step
 from asv_bench.levels.detectors import Detector, Jumps
 from asv_bench.levels.synthetic import COMMITS, SHAPES, Shape, drawn, places, shapes
 
-NEAR = 2  # commits from the true one
-CHUNKS = {"whole": 50, "live": 5}  # histories in a step
+NEAR = 2  # commits from the true change
+CHUNKS = {"whole": 50, "live": 5}  # histories in one step of the work
 KEY = ("what", "noise", "shape", "detector", "version", "first", "chunk")  # of a step
 _FIRST_LOOK = 10  # commits
 _LAST_LOOK = 20  # commits after a change
@@ -25,9 +25,9 @@ Row = dict[str, Any]
 def steps(
     detectors: Sequence[Detector], noises: Sequence[str], counts: dict[str, int], first: int
 ) -> Iterator[Step]:
-    """All that is to be scored; `counts` of histories are by what is asked: "flat" and "change" of
-    whole ones, "live" of those that are looked at after every commit. `first` is the number of the
-    first: its seed."""
+    """The steps of scoring. `counts` of histories are by kind: "flat" and "change" for whole ones,
+    "live" for those that are searched after every commit. `first` is the number, and so the seed,
+    of the first history."""
     for noise in noises:
         for shape in shapes(noise):
             for what in ("whole", "live"):
@@ -54,12 +54,12 @@ def _step(detector: Detector, noise: str, shape: Shape, what: str, first: int, c
 
 
 def _history(noise: str, shape: Shape, number: int) -> Any:
-    # The same noise for all shapes: what differs between two of them is the change alone.
+    # All shapes get the same noise, so that only the change differs between them.
     return drawn(noise, shape, [crc32(noise.encode()), number])
 
 
 def whole(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
-    """Of a whole history: were all its changes located, and was another told of?"""
+    """Score a whole history: were all its changes located, and was another one reported?"""
     jumps = detector.changes(_history(noise, shape, number), places(noise))
     return {
         "located": bool(shape.jumps) and all(located(jumps, *jump) for jump in shape.jumps.items()),
@@ -68,8 +68,8 @@ def whole(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
 
 
 def live(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
-    """Of a history that is looked at after every commit: was a change ever told of, or after how
-    many commits from the true one on (infinity: not within twenty) was that located?"""
+    """Score a history that is searched after every commit. Without a change: was one ever reported?
+    With a change: after how many commits was it located (infinity: not within twenty)?"""
     logs, where = _history(noise, shape, number), places(noise)
     if not shape.jumps:
         looks = range(_FIRST_LOOK, COMMITS + 1)
@@ -82,12 +82,12 @@ def live(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
 
 
 def located(jumps: Jumps, at: int, jump: float) -> bool:
-    """Whether a change was found: near its commit, in its direction."""
+    """Whether a change was found: near its commit, and in its direction."""
     return any(abs(index - at) <= NEAR and log * jump > 0 for index, log in jumps)
 
 
 def summed(told: Sequence[Row]) -> Row:
-    """The count of each truth; of commits, the list."""
+    """The number of rows in which each value is true; for commits, the list."""
     truths = [name for name in ("located", "false") if name in told[0]]
     out: Row = {name: sum(row[name] for row in told) for name in truths}
     if "commits" in told[0]:
@@ -96,7 +96,7 @@ def summed(told: Sequence[Row]) -> Row:
 
 
 def cells(rows: Sequence[Row]) -> list[Row]:
-    """The chunks of each cell put together."""
+    """The rows of each cell, with its chunks put together."""
     by_key: dict[tuple[str, ...], Row] = {}
     for row in rows:
         of = {name: row.get(name, 0) for name in KEY[:-1]}
@@ -108,7 +108,7 @@ def cells(rows: Sequence[Row]) -> list[Row]:
 
 
 def table(of: Sequence[Row]) -> Iterator[str]:
-    """A line a noise and shape, a column a detector."""
+    """A table with a line for each noise and shape, and a column for each detector."""
     detectors = list(dict.fromkeys(cell["detector"] for cell in of))
     wide = max(map(len, detectors), default=0)
     yield from (f"({number}) {name:{wide}}" for number, name in enumerate(detectors, 1))

@@ -16,8 +16,8 @@ from asv_bench.project import PROJECT
 
 COMMITS = 100
 _MIDDLE, _LATE = COMMITS // 2, COMMITS - 10
-_RESTARTS = 5  # of a commit, where noise is drawn from a calibration
-_TELLS = 1.03  # what a machine must be able to tell apart, for that
+_RESTARTS = 5  # of a commit, if noise is drawn from a calibration
+_TELLS = 1.03  # a benchmark is drawn from if its machine can find this ratio
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -29,13 +29,13 @@ def gauss(rng: Generator) -> Floats:
 
 
 def outliers(rng: Generator) -> Floats:
-    """The same, and one commit in twenty by 5–15 % slower."""
+    """The same, with one commit in twenty slower by 5–15 %."""
     hit = rng.random(COMMITS) < 0.05
     return gauss(rng) + hit * rng.uniform(0.05, 0.15, COMMITS)
 
 
 def ar1(rng: Generator, phi: float = 0.6) -> Floats:
-    """Standard deviation 1 %, of which 0.6 is kept from commit to commit."""
+    """Standard deviation 1 %, with an autocorrelation of 0.6."""
     noise = gauss(rng)
     for index in range(1, COMMITS):
         noise[index] = phi * noise[index - 1] + np.sqrt(1 - phi * phi) * noise[index]
@@ -43,7 +43,7 @@ def ar1(rng: Generator, phi: float = 0.6) -> Floats:
 
 
 def ar1_strong(rng: Generator) -> Floats:
-    """The same with 0.8."""
+    """The same with an autocorrelation of 0.8."""
     return ar1(rng, 0.8)
 
 
@@ -53,15 +53,15 @@ def bimodal(rng: Generator) -> Floats:
 
 
 def machines(rng: Generator) -> Floats:
-    """From the middle on, measured on another machine: the ratio is another, by up to 10 %."""
+    """From the middle on measured on another machine, where the ratio differs by up to 10 %."""
     noise = gauss(rng)
     noise[_MIDDLE:] = 1.5 * noise[_MIDDLE:] + rng.uniform(-0.1, 0.1)
     return noise
 
 
 def own(rng: Generator) -> Floats:
-    """Real: means of five A/A restarts of the newest calibration in the tree, of one of the
-    benchmarks that it can tell 3 % apart of."""
+    """Real noise: means of five A/A restarts from the newest calibration, of a benchmark for which
+    it can find 3 %."""
     measured = _calibration()
     names = [n for n, of in measured["benchmarks"].items() if of["detectable"] <= _TELLS]
     restarts = measured["log_ratios"][names[rng.integers(len(names))]]
@@ -81,13 +81,13 @@ NOISES: dict[str, Callable[[Generator], Floats]] = {
 
 @dataclass(frozen=True)
 class Shape:
-    """`jumps` are log-ratios by the commit from which they hold."""
+    """`jumps` are log-ratios, by the commit at which each begins."""
 
     name: str
     jumps: dict[int, float]
 
     def levels(self) -> Floats:
-        """Of each commit."""
+        """The level at each commit."""
         out = np.zeros(COMMITS)
         for at, jump in self.jumps.items():
             out[at:] += jump
@@ -107,8 +107,8 @@ SHAPES = [
 
 
 def shapes(noise: str) -> list[Shape]:
-    """Those that a noise is tried with. At the move to another machine nothing can be told from the
-    move: there the changes are on either side of it."""
+    """The shapes for a noise. At the move to another machine, a change cannot be distinguished from
+    the move, so there the changes are before or after it."""
     if noise != "machines":
         return SHAPES
     quarter = COMMITS // 4
@@ -122,10 +122,10 @@ def shapes(noise: str) -> list[Shape]:
 
 
 def places(noise: str) -> list[int]:
-    """Where each commit was measured."""
+    """The place (machine) at which each commit was measured."""
     return [int(noise == "machines" and index >= _MIDDLE) for index in range(COMMITS)]
 
 
 def drawn(noise: str, shape: Shape, seed: Sequence[int]) -> Floats:
-    """A history; the same seed gives every detector the same one."""
+    """A history. With the same seed every detector gets the same one."""
     return NOISES[noise](np.random.default_rng(seed)) + shape.levels()

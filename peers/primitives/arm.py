@@ -1,5 +1,5 @@
-"""What an engine's module is made of: a function for each family that it has, named as the family,
-which takes the size of a case and returns an `Arm`.
+"""What engines' modules are made of. Such a module has a function for each family that the engine
+offers, named as the family; it takes the size of a case and returns an `Arm`.
 """
 
 import itertools
@@ -12,16 +12,17 @@ import numpy as np
 
 FORM, THREADS = sys.argv[2], int(sys.argv[3])
 
-SHOWN_STEPS = 40  # of an environment, in an answer
-KNOWN = 128  # transitions in a buffer whose rows are looked at
+SHOWN_STEPS = 40  # steps of an environment in an answer
+KNOWN = 128  # transitions in a buffer whose rows are checked
 
 
 class Unsupported(Exception):
-    """The engine does not have this case; the message says why."""
+    """The engine does not offer this case; the message says why."""
 
 
 class Arm(NamedTuple):
-    """The call that is timed, and what gives one call's results by name, for validation."""
+    """The call that is timed, and a function that gives one call's results by name, for
+    checking."""
 
     call: Callable[[], object]
     answer: Callable[[], dict]
@@ -46,7 +47,7 @@ def drawing(sample) -> Arm:
 
     def answer() -> dict:
         drawn = [draw()]
-        if drawn[0]["obs"].nbytes < 1_000_000:  # eight draws tell more of their fairness
+        if drawn[0]["obs"].nbytes < 1_000_000:  # eight draws show more of their fairness
             drawn += [draw() for _ in range(7)]
         return {name: np.concatenate([one[name] for one in drawn]) for name in drawn[0]}
 
@@ -54,8 +55,8 @@ def drawing(sample) -> Arm:
 
 
 def storing(push, known_rows) -> Arm:
-    """A call that stores; `known_rows()` stores the first transitions in a new buffer and returns
-    columns of rows drawn from it."""
+    """A call that stores transitions. `known_rows()` stores the first transitions in a new buffer
+    and returns columns of rows drawn from it."""
 
     def answer() -> dict:
         return {name: np.array(column) for name, column in known_rows().items()}
@@ -64,14 +65,14 @@ def storing(push, known_rows) -> Arm:
 
 
 def flags(stepped):
-    """Obs, rewards and dones of what an environment of Gymnasium's interface returned."""
+    """Obs, rewards and dones from what an environment with Gymnasium's interface returned."""
     obs, rewards, terminated, truncated, _ = stepped
     return obs, rewards, terminated | truncated
 
 
 def stepping(step, first_obs, n_envs: int, convert=np.asarray, read=flags) -> Arm:
-    """A call that steps environments: `step(convert(actions))`, of whose result `read` makes obs,
-    rewards and dones."""
+    """A call that steps environments: `step(convert(actions))`. `read` makes obs, rewards and dones
+    of its result."""
     pushes = inputs.pushes(n_envs)
     turns = itertools.cycle([convert(actions) for actions in pushes])
 
@@ -92,7 +93,7 @@ def stepping(step, first_obs, n_envs: int, convert=np.asarray, read=flags) -> Ar
 
 
 def rolling(reset, step, gae, n_envs: int, n_steps: int, convert=np.asarray, read=flags) -> Arm:
-    """A call that steps environments, stores what they say in arrays kept between calls, and
+    """A call that steps environments, stores the results in arrays that are kept between calls, and
     computes advantages by `gae(rewards, values, dones, last_values)`, all `[n_steps, n_envs]`.
 
     Actions and values come from the inputs, so that no network is timed.
@@ -121,7 +122,7 @@ def rolling(reset, step, gae, n_envs: int, n_steps: int, convert=np.asarray, rea
 
 
 def rollout_answer(obs, actions, rewards, dones, values, advantages, returns) -> dict:
-    """The results of a rollout, time first; of its observations the first."""
+    """The results of a rollout, time first; of the observations only the first one."""
     return {
         "obs": np.array(obs[: SHOWN_STEPS + 1]),
         "actions": np.array(actions[:SHOWN_STEPS]),

@@ -1,6 +1,6 @@
-"""CartPole (cartpole.c) and a replay buffer (ring.c) in C by ctypes, with results in arrays that
-are kept and the addresses of arguments taken before: what is left of a call without a library. Each
-process compiles them anew for the machine it runs on."""
+"""CartPole (cartpole.c) and a replay buffer (ring.c) in C, called by ctypes. Results go into arrays
+that are kept, and the addresses of arguments are taken beforehand: it shows the cost of a call
+without a library. Each process compiles them anew for its machine."""
 
 import ctypes
 import shutil
@@ -19,7 +19,7 @@ _FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
 
 
 def _compiled() -> ctypes.CDLL:
-    """Raises ImportError where there is no compiler, or where it refuses."""
+    """The compiled library. Raises ImportError if there is no compiler, or if it fails."""
     cc = shutil.which("cc")
     if cc is None:
         raise ImportError("needs a C compiler: there is no cc on PATH")
@@ -34,8 +34,8 @@ def _compiled() -> ctypes.CDLL:
 
 
 class _Envs(ctypes.Structure):
-    """`Envs` of cartpole.c, with the arrays that it points into; `results` are those of a step, as
-    Gymnasium has them."""
+    """`Envs` of cartpole.c, with the arrays that it points to; `results` are those of a step in
+    Gymnasium's form."""
 
     _fields_ = [
         ("n", ctypes.c_int64),
@@ -135,7 +135,7 @@ def push(obs_dim, steps):
             _push(small, *given)()
         return _draw(small, KNOWN)()
 
-    ring.pushed = one  # its arrays live as long as the ring does
+    ring.pushed = one  # keeps these arrays alive as long as the ring
     return storing(_push(ring, *one), known)
 
 

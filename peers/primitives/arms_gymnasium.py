@@ -1,5 +1,5 @@
-"""Gymnasium: `form` "sync" steps its environments in turn, "vector" is its own CartPole in NumPy,
-"env" one environment without a vector around it."""
+"""Gymnasium. `form` "sync" steps environments one after the other, "vector" is Gymnasium's own
+CartPole in NumPy, "env" is one environment without a vector environment."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 
 class _One:
-    """An environment that is reset where its episode ends."""
+    """An environment that is reset when its episode ends."""
 
     def __init__(self, n_envs: int) -> None:
         if n_envs != 1:

@@ -1,5 +1,5 @@
-"""Steps of small networks in torch: `form` "eager" as one would write them, "compiled" with
-forward and loss, and Adam's step, by torch.compile."""
+"""Steps of small networks in torch. `form` "eager" is written as usual; "compiled" compiles forward
+pass and loss, and Adam's step, by torch.compile."""
 
 import math
 from itertools import pairwise
@@ -18,7 +18,7 @@ def _compiled(form):
 
 
 def _net(widths, activation, start):
-    """A network with the parameters of the inputs."""
+    """A network with the parameters from `inputs`."""
     layers = []
     for n_in, n_out in pairwise(widths):
         layers += [nn.Linear(n_in, n_out), activation()]

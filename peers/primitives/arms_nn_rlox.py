@@ -62,5 +62,5 @@ def sac_sample():
     def call():
         return update.act(params, obs, noise)
 
-    # Its draws come without their log-probabilities, which acting does not need.
+    # It draws actions without log-probabilities, which acting does not need.
     return Arm(call, lambda: {"action": np.array(call())})

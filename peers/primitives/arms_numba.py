@@ -1,6 +1,6 @@
-"""Loops compiled by numba: `form` "plain" allocates its results, "out" writes them into arrays that
-are kept, "fast" does that with fast-math, so that sums take any order. A rollout steps Gymnasium's
-own vectorised CartPole."""
+"""Loops compiled by numba. `form` "plain" allocates its results, "out" writes them into arrays that
+are kept, "fast" does the same with fast-math, which allows sums in any order. A rollout steps
+Gymnasium's own vectorised CartPole."""
 
 from functools import partial
 
@@ -112,7 +112,7 @@ def _group_advantages(rewards, size):
 
 
 def _in_form(allocating, filling, *arguments, **kept):
-    """The call in its form; `kept` are arrays for its results, by name."""
+    """The call in the given form; `kept` are arrays for its results, by name."""
     if FORM == "plain":
         return function(partial(allocating, *arguments), *kept)
     call = partial(filling, *arguments, *kept.values())
@@ -136,7 +136,7 @@ def gae(n):
 
 
 def _numbers(dtype):
-    """Gamma, lambda and 1 as `dtype`, so that nothing is widened within the loop."""
+    """Gamma, lambda and 1 as `dtype`, so that nothing is converted within the loop."""
     kind = np.dtype(dtype).type
     return kind(GAMMA), kind(GAE_LAMBDA), kind(1)
 

@@ -1,5 +1,5 @@
-"""NumPy as one would write it: `form` "plain" allocates its results, "out" writes them into arrays
-that are kept. Recurrences are loops over time, as in CleanRL and Stable-Baselines3."""
+"""NumPy as it is usually written. `form` "plain" allocates its results, "out" writes them into
+arrays that are kept. Recurrences are loops over time, as in CleanRL and Stable-Baselines3."""
 
 from functools import partial
 
@@ -102,7 +102,8 @@ class Ring:
         self.out = ()
 
     def push(self, obs, next_obs, action, reward, terminated, truncated):
-        """One transition; each column by itself, since a loop over them costs."""
+        """Push one transition. Columns are written one by one, since a loop over them costs
+        time."""
         at = self.at
         observations, next_observations, actions, rewards, terminations, truncations = self.columns
         observations[at] = obs
@@ -114,7 +115,7 @@ class Ring:
         self.at = (at + 1) % self.capacity
 
     def push_batch(self, *rows):
-        """Several; `rows` are columns."""
+        """Push several transitions; `rows` are columns."""
         end = self.at + len(rows[0])
         over = end - self.capacity
         for column, values in zip(self.columns, rows, strict=True):
@@ -135,7 +136,7 @@ class Ring:
             self.out = tuple(np.empty((batch, *c.shape[1:]), c.dtype) for c in self.columns)
         rows = self.rng.integers(self.capacity, size=batch)
         for column, out in zip(self.columns, self.out, strict=True):
-            # With its default mode, `take` writes to a buffer of its own first.
+            # In its default mode `take` first writes into a buffer of its own.
             column.take(rows, axis=0, out=out, mode="clip")
         return dict(zip(NAMES, self.out, strict=True))
 

@@ -1,4 +1,4 @@
-"""PufferLib's vectoriser over Gymnasium's environments, in this process."""
+"""PufferLib's vector environment over Gymnasium's environments, in this process."""
 
 import gymnasium
 from arm import stepping

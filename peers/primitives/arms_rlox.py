@@ -1,5 +1,5 @@
-"""This tree's library, called as a user calls it: `form` "copy" as it comes, "kept" with its
-results in arrays that are kept between calls (`copy=False`)."""
+"""This checkout's library, called as a user calls it. `form` "copy" is the default; "kept" writes
+results into arrays that are kept between calls (`copy=False`)."""
 
 import inspect
 from functools import partial
@@ -15,7 +15,7 @@ GAMMA, GAE_LAMBDA = inputs.GAMMA, inputs.GAE_LAMBDA
 
 
 def _result(call):
-    """The call, with its result where the last one's was if `form` says so."""
+    """The call; in the form "kept" its results go into the arrays of the last call."""
     if FORM == "copy":
         return call
     takes = inspect.signature(call).parameters
@@ -62,8 +62,8 @@ def group_advantages(groups, size):
 
 
 def _filled(kind, n, obs_dim, **settings):
-    """Twice: a ring that stores an observation once is not all touched by the first round, and who
-    is timed later would wait for the system's pages."""
+    """A buffer that was filled twice. A ring that stores an observation once does not touch all its
+    memory in the first round, and a later timing would include the system's page faults."""
     buffer = kind(n, obs_dim, 1, **settings)
     for columns in chain(inputs.chunks(n, obs_dim), inputs.chunks(n, obs_dim)):
         buffer.push_batch(*columns)
@@ -71,7 +71,7 @@ def _filled(kind, n, obs_dim, **settings):
 
 
 def _known(obs_dim, push):
-    """What `push` stored of the first transitions in a new buffer."""
+    """The first transitions as `push` stored them in a new buffer."""
     buffer = rlox.ReplayBuffer(KNOWN, obs_dim, 1)
     push(buffer)
     return buffer.sample(KNOWN)

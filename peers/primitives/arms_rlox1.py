@@ -18,7 +18,7 @@ def gae(n):
 
 
 def _batched(rewards, values, dones, last):
-    """Its batched GAE takes one environment after another; so it returns, too."""
+    """Its batched GAE takes, and returns, one environment after the other."""
     kind = {"float32": rlox.compute_gae_batched_f32, "float64": rlox.compute_gae_batched}
     columns = [np.ascontiguousarray(x.T).reshape(-1) for x in (rewards, values, dones)]
     return partial(
@@ -49,7 +49,7 @@ def vtrace(n, dtype):
 def token_kl(rows, tokens, dtype):
     name = "compute_batch_token_kl_schulman" + ("_f32" if dtype == "float32" else "")
     policy, reference = (x.reshape(-1) for x in inputs.log_probs(rows, tokens, dtype))
-    # It takes the ratio the other way round than TRL and we do.
+    # Its ratio is inverse to TRL's and ours.
     return function(partial(getattr(rlox, name), reference, policy, tokens), "kl")
 
 
@@ -106,7 +106,7 @@ def _drawn(buffer, batch, seed):
 
 
 def _seeded(sample, batch):
-    """Its draws want a seed each."""
+    """Each of its draws needs a seed."""
     seed = 0
 
     def call():

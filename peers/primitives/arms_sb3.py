@@ -19,7 +19,8 @@ def _ring(n, obs_dim):
 
 
 def _filled(n, obs_dim):
-    """A full buffer; its arrays are written at once, since `add` takes one transition."""
+    """A full buffer. Its arrays are written directly, since `add` takes one transition at a
+    time."""
     buffer = _ring(n, obs_dim)
     at = 0
     for obs, next_obs, action, reward, terminated, _ in inputs.chunks(n, obs_dim):

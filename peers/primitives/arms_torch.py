@@ -1,7 +1,7 @@
 """The formulas of TRL's trainers in torch: `form` "eager", or "compiled" by torch.compile.
 
-TRL divides by the deviation with Bessel's correction plus 1e-4; here it is the population's plus
-1e-8, so that all engines compute the same numbers by the same operations.
+TRL divides by the standard deviation with Bessel's correction plus 1e-4. Here it is the
+population's plus 1e-8, so that all engines compute the same numbers by the same operations.
 """
 
 from functools import partial

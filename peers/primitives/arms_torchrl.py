@@ -1,5 +1,5 @@
-"""TorchRL: `form` "loop" has its GAE by a loop over time, "vectorized" that by convolutions, both
-in torch; its replay buffers and its SerialEnv are in "loop" alone."""
+"""TorchRL. In `form` "loop" GAE is a loop over time, in "vectorized" it uses convolutions, both in
+torch. The replay buffers and SerialEnv are in "loop" alone."""
 
 from functools import partial
 
@@ -44,7 +44,7 @@ def _once():
 
 
 def _discounts(dtype):
-    """gamma and lambda; with a Python float TorchRL would compute its discounts in float32."""
+    """gamma and lambda as tensors; with Python floats TorchRL computes discounts in float32."""
     if dtype == "float32":
         return inputs.GAMMA, inputs.GAE_LAMBDA
     return tuple(torch.tensor(x, dtype=torch.float64) for x in (inputs.GAMMA, inputs.GAE_LAMBDA))
@@ -168,7 +168,7 @@ def _env(n_envs):
 
 
 def _tensor(actions):
-    """Actions as the environment takes them: without an axis if there is one environment."""
+    """Actions as the environment takes them: without that axis if there is one environment."""
     tensor = torch.from_numpy(np.array(actions))
     return tensor if len(actions) > 1 else tensor[0]
 

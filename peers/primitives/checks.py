@@ -1,9 +1,9 @@
-"""Whether an engine's results are right, by plain NumPy written from the equations: what `rlox-opt
-peers` asks before it times.
+"""Checks an engine's results against plain NumPy written from the equations, before `rlox-opt
+peers` times the engine.
 
-float64 agrees within rtol 1e-6 and atol 1e-10. Where an engine computes in float32, the reference
-is computed in float64 from its float32 inputs, and the bounds are those of float32. Draws are
-random, so of a drawn row every column is held to the transition that it says it is.
+float64 agrees within rtol 1e-6 and atol 1e-10. If an engine computes in float32, the reference is
+computed in float64 from its float32 inputs, and the bounds are those of float32. Draws are random,
+so every column of a drawn row is compared with the transition that the row claims to be.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ networks = plugins.load(_HERE / "networks.py")
 RTOL, ATOL = 1e-6, 1e-10
 _FLOAT32 = (1e-4, 1e-4)
 _PHYSICS = (1e-5, 1e-5)
-_SIGMAS = 6.0  # a fair draw is farther off once in 500 million times
+_SIGMAS = 6.0  # a fair draw deviates more only once in 500 million times
 
 
 def check(case: Case, answer: Answer) -> None:
@@ -36,12 +36,12 @@ def check(case: Case, answer: Answer) -> None:
 
 
 def inputs() -> ModuleType:
-    """What every engine is given: the engines' own module, which needs NumPy alone."""
+    """The inputs of every engine: a module of the engines, which needs NumPy alone."""
     return plugins.load(_HERE / "inputs.py")
 
 
 def reference() -> ModuleType:
-    """The equations that results are held to, in plain NumPy."""
+    """The equations for the comparison, in plain NumPy."""
     return plugins.load(_HERE / "equations.py")
 
 
@@ -107,13 +107,13 @@ def _group_advantages(answer: Answer, size: Size) -> None:
 
 
 def _rows(answer: Answer, n: int, obs_dim: int) -> NDArray[np.int64]:
-    """Which of the first `n` transitions were drawn; the first 256 rows must be theirs, whole."""
+    """Which of the first `n` transitions were drawn. The first 256 rows must be complete ones."""
     rewards = answer["reward"].reshape(-1)
     numbers = np.rint(rewards).astype(np.int64)
     if ((numbers < 0) | (numbers >= n) | (numbers != rewards)).any():
         raise WrongError(f"reward is {rewards.min()} to {rewards.max()}, expected 0 to {n - 1}")
     names = ("obs", "next_obs", "action", "reward", "terminated")
-    # Wide rows one at a time: all of them at once would take gigabytes.
+    # Row by row, since wide rows would take gigabytes all at once.
     for row, number in enumerate(numbers[:256]):
         columns = inputs().transitions(number, number + 1, obs_dim)
         for name, expected in zip(names, columns, strict=False):
@@ -135,7 +135,7 @@ def _uniform(answer: Answer, size: Size) -> None:
 
 
 def _prioritized(answer: Answer, size: Size) -> None:
-    """Schaul et al. 2016: P(i) of p^alpha, weights by beta and the largest in the buffer."""
+    """Schaul et al. 2016: P(i) from p^alpha; weights by beta, relative to the buffer's largest."""
     n = int(size["capacity"])
     numbers = _rows(answer, n, 4)
     p = inputs().priorities(n) ** 0.6
@@ -158,7 +158,7 @@ def _env_step(answer: Answer, _: Size) -> None:
     dones = np.asarray(answer["dones"], np.bool_)
     rewards = np.asarray(answer["rewards"], np.float64)
     steps = min(len(obs) - 1, len(answer["actions"]))
-    fresh = np.zeros(dones.shape[1], np.bool_)  # some reset in the step after the last one
+    fresh = np.zeros(dones.shape[1], np.bool_)  # some engines reset in the step after the last one
     moved = 0
     for t in range(steps):
         expected = _cart_pole(obs[t], np.asarray(answer["actions"])[t])
@@ -176,7 +176,7 @@ def _env_step(answer: Answer, _: Size) -> None:
 
 
 def _cart_pole(obs: NDArray[np.float64], actions: NDArray[Any]) -> NDArray[np.float64]:
-    """Where the state `obs`, `[n_envs, 4]`, is after 0.02 s of a push of 10 N either way."""
+    """The state after 0.02 s of a push of 10 N in either direction, from `obs`, `[n_envs, 4]`."""
     _, x_dot, theta, theta_dot = obs.T
     force = np.where(actions == 1, 10.0, -10.0)
     sin, cos = np.sin(theta), np.cos(theta)

@@ -1,4 +1,4 @@
-"""What results are held to: the equations in plain NumPy."""
+"""The equations that results are compared with, in plain NumPy."""
 
 from rlox.advantage.reference import compute_gae, compute_group_advantages, compute_token_kl
 

@@ -1,6 +1,6 @@
-"""What every engine is given: numbers from one seed or by formula, made with NumPy alone.
+"""The inputs of every engine: numbers from one seed or from a formula, made with NumPy alone.
 
-Each engine's process makes them anew and gets the same; so does the driver, for its references.
+Each engine's process makes them anew and gets the same; so does the driver for its references.
 """
 
 from itertools import pairwise
@@ -16,8 +16,8 @@ _CHUNK_NUMBERS = 2_000_000
 
 
 def rollout(*shape, dtype="float64"):
-    """Rewards, values, dones and last values: `[n_steps]` or `[n_steps, n_envs]`, and the shape
-    without the steps."""
+    """Rewards, values, dones `[n_steps]` or `[n_steps, n_envs]`, and last values, whose shape is
+    the same without the steps."""
     rng = np.random.default_rng(SEED)
     rewards, values = rng.standard_normal((2, *shape))
     dones = rng.random(shape) < DONES
@@ -31,7 +31,7 @@ def log_rhos(n, dtype="float64"):
 
 
 def log_probs(rows, tokens, dtype="float64"):
-    """Of a policy and of its reference, `[rows, tokens]` each."""
+    """Log-probabilities of a policy and of its reference, `[rows, tokens]` each."""
     rng = np.random.default_rng(SEED)
     policy = -np.abs(rng.standard_normal((rows, tokens)))
     reference = policy + 0.1 * rng.standard_normal((rows, tokens))
@@ -39,12 +39,12 @@ def log_probs(rows, tokens, dtype="float64"):
 
 
 def group_rewards(groups, size):
-    """`[groups * size]`"""
+    """Rewards of groups, `[groups * size]`."""
     return np.random.default_rng(SEED).standard_normal(groups * size)
 
 
 def capacity(obs_dim):
-    """Transitions in a buffer: 100,000, or fewer where they are large."""
+    """The number of transitions in a buffer: 100,000, or fewer if they are large."""
     return min(100_000, max(1_000, _RING_NUMBERS // obs_dim))
 
 
@@ -52,7 +52,7 @@ def transitions(start, stop, obs_dim):
     """Transitions `start` to `stop` of one long run, as columns: obs, next_obs, action, reward,
     terminated, truncated.
 
-    A reward is the transition's number, and every element of an observation tells it. The next
+    A reward is the transition's number, and so is every element of its observation. The next
     observation is the obs of the next transition, except where an episode ends.
     """
     number = np.arange(start, stop, dtype=np.float32)
@@ -66,24 +66,24 @@ def transitions(start, stop, obs_dim):
 
 
 def chunks(n, obs_dim, size=None):
-    """The first `n` transitions, in pieces of `size`, or in large ones that fit the memory."""
+    """The first `n` transitions in pieces of `size`, or in large pieces that fit into memory."""
     size = size or max(1, min(n, _CHUNK_NUMBERS // obs_dim))
     for start in range(0, n, size):
         yield transitions(start, min(start + size, n), obs_dim)
 
 
 def repeated(obs_dim, steps="joined"):
-    """One transition, as columns, to be pushed again and again. "joined": it ends where it began,
-    so that all pushes are one endless episode, of which a buffer that knows the next observation
-    need not store it twice. "apart": it does not, as where environments take turns, so that every
-    push has two observations to store."""
+    """One transition, as columns, to be pushed again and again. "joined": its next observation is
+    its observation, so that all pushes form one endless episode, and a buffer that recognises the
+    next observation need not store it twice. "apart": the two differ, as when environments take
+    turns, so that every push has two observations to store."""
     obs, next_obs, *others = transitions(0, 1, obs_dim)
     return obs, obs.copy() if steps == "joined" else next_obs, *others
 
 
 def one(obs_dim, number=None, steps="joined"):
-    """One transition as a trainer has it, `repeated` without a number: arrays, and Python's own
-    numbers."""
+    """One transition in a trainer's form, arrays and Python numbers; without a `number` that of
+    `repeated`."""
     columns = repeated(obs_dim, steps)
     if number is not None:
         columns = transitions(number, number + 1, obs_dim)
@@ -92,32 +92,32 @@ def one(obs_dim, number=None, steps="joined"):
 
 
 def priorities(n):
-    """Before alpha, `[n]`."""
+    """Priorities before alpha, `[n]`."""
     return np.linspace(0.1, 2.0, n)
 
 
 def pushes(n_envs):
-    """Two steps of CartPole's actions, int64 `[2, n_envs]`: left, right, left, … and the other way
-    round."""
+    """CartPole's actions of two steps, int64 `[2, n_envs]`: left, right, left, … and the
+    opposite."""
     first = np.arange(n_envs) % 2
     return np.stack([first, 1 - first])
 
 
 def values(n_steps, n_envs):
-    """What a critic would say, float32 `[n_steps, n_envs]`."""
+    """A critic's values, made up, float32 `[n_steps, n_envs]`."""
     rng = np.random.default_rng(SEED)
     return rng.standard_normal((n_steps, n_envs), dtype=np.float32)
 
 
-# What `peers backends` starts from: the same formulas as crates/rlox-bench/benches/nn_backends.
+# Where `peers backends` starts, by the same formulas as crates/rlox-bench/benches/nn_backends.
 LR, EPS, CLIP_RANGE, VF_COEF, ENT_COEF = 3e-4, 1e-5, 0.2, 0.5, 0.01
 Q_NET, VALUE_NET = (4, 64, 64, 2), (4, 64, 64, 1)
 ACTOR, CRITIC = (3, 256, 256, 2), (4, 256, 256, 1)
-SECOND = 1_000_000  # where the second network's numbers start
+SECOND = 1_000_000  # where the numbers of the second network begin
 
 
 def numbers(n, start):
-    """`n` numbers in [-1, 1): fractions of the multiples of the golden ratio, from `start` on."""
+    """`n` numbers in [-1, 1), from fractions of multiples of the golden ratio, from `start` on."""
     return np.arange(start, start + n) * 0.6180339887498949 % 1.0 * 2.0 - 1.0
 
 

@@ -1,4 +1,4 @@
-"""The steps of `peers backends` in plain NumPy, float64, which every backend is held to.
+"""The steps of `peers backends` in plain NumPy, float64, for comparison with every backend.
 
 Equations: the chain rule for linear layers with one activation between them; Adam, Kingma and Ba
 2015, algorithm 1; DQN's loss, Mnih et al. 2015; PPO's, Schulman et al. 2017, equations 7 and 9;
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# float32 against float64, after one step of Adam: gradients below its eps are damped, so rounding
-# cannot turn a step around.
+# float32 against float64, after one step of Adam. Gradients below its eps are damped, so rounding
+# cannot reverse a step.
 BOUNDS = (1e-4, 1e-5)
 
 
@@ -39,7 +39,7 @@ class Net:
         return found
 
     def forward(self, x: Array) -> Array:
-        """Outputs `[rows, out]`; the inputs of the layers are kept for `gradient`."""
+        """Outputs `[rows, out]`; the layers' inputs are kept for `gradient`."""
         self._inputs = []
         layers = self._layers()
         for number, (weight, bias, _) in enumerate(layers):
@@ -50,7 +50,7 @@ class Net:
         return x
 
     def gradient(self, by_output: Array) -> Array:
-        """The gradient by the parameters, of the outputs of the last `forward`."""
+        """The gradient with respect to the parameters, of the last `forward`."""
         found = np.empty_like(self.params)
         delta = by_output
         for (weight, _, place), x in zip(
@@ -63,7 +63,7 @@ class Net:
 
 
 def _first_step(given: ModuleType, params: Array, gradient: Array) -> Array:
-    """Adam's first: its corrected means are the gradient and its square."""
+    """Adam's first step, whose corrected means are the gradient and its square."""
     moved: Array = params - given.LR * gradient / (np.abs(gradient) + given.EPS)
     return moved
 

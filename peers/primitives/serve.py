@@ -1,11 +1,11 @@
-"""A process that holds one engine's calls and times them: `python serve.py MODULE FORM THREADS`.
+"""A process that times the calls of one engine: `python serve.py MODULE FORM THREADS`.
 
-Reads commands from stdin and answers on stdout, a JSON value a line each: `["hello"]`,
-`["prepare", family, size]`, `["answer", path]` (one call's results, written as .npz), `["fit",
-seconds]` (how many calls fill a slice of that length, and what one took), `["time", calls]`,
-`["each", calls]` (every call by itself, in ns), `["share", calls]` (CPU time over wall time),
-`["memory"]` and `["forget"]`. An error is answered as `{"error": text}`, what an engine does not
-have as `{"missing": why}`.
+It reads commands from stdin and answers on stdout, one line of JSON each: `["hello"]`, `["prepare",
+family, size]`, `["answer", path]` (one call's results, written as .npz), `["fit", seconds]` (how
+many calls fill a slice of that length, and the time of one), `["time", calls]`, `["each", calls]`
+(every call separately, in ns), `["share", calls]` (CPU time over wall time), `["memory"]` and
+`["forget"]`. An error is answered as `{"error": text}`, a case that the engine does not offer as
+`{"missing": why}`.
 
 It runs in the environment of a peer, and imports nothing of rlox but what is timed.
 """
@@ -23,17 +23,17 @@ import tracemalloc
 
 MODULE, FORM, THREADS = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
-# Before any library that reads them is imported.
+# Set before any library that reads them is imported.
 for _name in ("OMP", "MKL", "OPENBLAS", "NUMBA", "RAYON"):
     os.environ[f"{_name}_NUM_THREADS"] = str(THREADS)
-# All engines compute on the same cores, so none has a warmer cache or a quieter neighbour.
+# All engines compute on the same cores, so none has a warmer cache or less disturbance.
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 
 import numpy as np  # noqa: E402
 from arm import Unsupported  # noqa: E402
 
-_WARM_BELOW_S = 0.002  # a longer call warms itself up
-_SETTLED = 0.9  # of the call before: one that is not faster than this is as fast as they get
+_WARM_BELOW_S = 0.002  # a longer call needs no warm-up
+_SETTLED = 0.9  # calls are warm when one takes more than this part of the call before
 
 
 def timed(call, calls: int) -> float:
@@ -45,7 +45,7 @@ def timed(call, calls: int) -> float:
 
 
 class Engine:
-    """The module of an engine, and the call that it has prepared."""
+    """An engine's module, and the call that it has prepared."""
 
     def __init__(self) -> None:
         self._module = importlib.import_module(MODULE)
@@ -53,10 +53,10 @@ class Engine:
         self._warm = False
 
     def hello(self) -> None:
-        """It could be imported."""
+        """Answer; the module could be imported."""
 
     def prepare(self, family: str, size: dict) -> None:
-        """Make the inputs; what was prepared before goes first."""
+        """Make the inputs, after releasing the call prepared before."""
         self.forget()
         make = getattr(self._module, family, None)
         if make is None:
@@ -66,7 +66,7 @@ class Engine:
         gc.disable()
 
     def forget(self) -> None:
-        """Let go of the call, and of the memory that it holds."""
+        """Release the call, and the memory that it holds."""
         self._arm = None
         gc.enable()
         gc.collect()
@@ -76,10 +76,10 @@ class Engine:
         np.savez(path, **self._arm.answer())
 
     def fit(self, seconds: float) -> tuple[int, float]:
-        """As many calls as take `seconds`, one at least, and what one of them took.
+        """The number of calls that take `seconds`, one at least, and the seconds of one call.
 
-        The first calls of a process compile, or touch their memory for the first time: a long one
-        is followed by others until they are as fast as they get.
+        The first calls of a process compile, or touch their memory for the first time. So a long
+        call is repeated until calls do not become faster.
         """
         calls, before, took = 1, math.inf, timed(self._arm.call, 1)
         while seconds <= took < _SETTLED * before:
@@ -91,8 +91,8 @@ class Engine:
         return calls, took / calls
 
     def time(self, calls: int) -> float:
-        """Seconds of `calls` calls, after one that fetches what the other engines drove out of the
-        caches."""
+        """Seconds of `calls` calls, after one that brings back into the caches what the other
+        engines replaced."""
         if self._warm:
             self._arm.call()
         return timed(self._arm.call, calls)
@@ -108,17 +108,17 @@ class Engine:
         return found
 
     def share(self, calls: int) -> float:
-        """CPU time of all threads over wall time: above 1, a call uses more than one of them."""
+        """CPU time of all threads over wall time: above 1, a call uses more than one CPU."""
         start, cpu = time.perf_counter(), time.process_time()
         timed(self._arm.call, calls)
         return (time.process_time() - cpu) / (time.perf_counter() - start)
 
     def memory(self) -> dict:
-        """What a call's result holds, in bytes of the allocator; the most that Python and NumPy
-        have allocated within a call (not what Rust or C++ has for itself); its page faults.
+        """The bytes that the allocator holds for a call's result; the most that Python and NumPy
+        allocate within a call (Rust's and C++'s own memory is not counted); its page faults.
 
-        Results are kept alive while they are looked at; the faults are those of a call in a row of
-        them, each result freed before the next.
+        Results are kept alive while bytes are counted. Page faults are those of a call within a
+        series of calls, each result freed before the next.
         """
         call = self._arm.call
         tracemalloc.start()
@@ -132,7 +132,7 @@ class Engine:
         kept = [call()]
         held = _allocated() - before
         if held < 1_000_000:
-            # NumPy keeps a few small blocks back: once those are in use, malloc has the others.
+            # NumPy keeps a few small blocks; once those are used up, malloc provides the others.
             kept += [call() for _ in range(8)]
             before = _allocated()
             kept += [call() for _ in range(16)]
@@ -146,7 +146,7 @@ class Engine:
 
 
 def _allocated() -> int:
-    """Bytes that the process has from glibc's malloc: of its heap, and mapped apart."""
+    """Bytes that the process has from glibc's malloc: on its heap, and in separate mappings."""
     import ctypes
 
     class Info(ctypes.Structure):
@@ -173,7 +173,7 @@ def _allocated() -> int:
 
 
 def main() -> None:
-    # What a library prints goes to stderr; stdout is for answers.
+    # Output of libraries goes to stderr; stdout is for answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     engine = Engine()

@@ -1,8 +1,8 @@
-"""What turns experience into something to learn from: advantages, value targets, divergences.
+"""Computes what trainers learn from: advantages, value targets, divergences.
 
-Each function has its equations, written in NumPy, in `rlox.advantage.reference`, and agrees
-with them within rtol 1e-6 and atol 1e-10 in float64. With ``out=`` results are written into arrays
-of the caller's, as NumPy's functions do: in a loop nothing is allocated.
+Each function has its equations, written in NumPy, in `rlox.advantage.reference`, and agrees with
+them within rtol 1e-6 and atol 1e-10 in float64. With ``out=`` results are written into the caller's
+arrays, as NumPy's functions do, so that a loop allocates nothing.
 """
 
 from rlox._core import (

@@ -1,6 +1,7 @@
-"""The equations in plain NumPy: slow, and short enough to be checked against the papers.
+"""The equations in plain NumPy: slow, and short enough to be compared with the papers.
 
-The functions of :mod:`rlox.advantage` are tested against these; arguments and results are theirs.
+The functions of :mod:`rlox.advantage` are tested against these, and have the same arguments and
+results.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Replay buffers: rings of transitions, sampled uniformly or by priority.
+"""Replay buffers: rings of transitions, which are sampled uniformly or by priority.
 
 A transition is ``obs, next_obs, action, reward, terminated, truncated``. Observations are stored as
 float32 or uint8, flattened; a sample is a dict of arrays with the batch as leading axis.

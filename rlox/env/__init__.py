@@ -1,4 +1,4 @@
-"""Vectorised environments: native ones in Rust, any other through Gymnasium."""
+"""Vectorised environments: native ones in Rust, and all others through Gymnasium."""
 
 from rlox.env.vec_env import VecEnv
 

@@ -1,4 +1,4 @@
-"""What a `VecEnv` needs from whatever steps its environments."""
+"""The interface between a `VecEnv` and the code that steps its environments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Backend(Protocol):
     def reset(
         self, seeds: Sequence[int | None] | None, options: dict[str, Any] | None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Start new episodes; `seeds` one an environment, `None` to let its stream go on."""
+        """Start new episodes. `seeds` has one for each environment; with `None` its random stream
+        continues."""
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Step every environment."""
@@ -48,8 +49,8 @@ class Backend(Protocol):
 
 
 class ClosedBackend:
-    """Stands for environments that were closed: keeps their spaces and number, and refuses to
-    be used."""
+    """Takes the place of environments that were closed. It keeps their spaces and number, and
+    raises an error when it is used."""
 
     def __init__(self, backend: Backend) -> None:
         self.single_observation_space = backend.single_observation_space

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment: by its id, from a callable, or an instance."""
+"""Any Gymnasium environment: from its id, from a callable, or from an instance."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GymnasiumBackend:
         self.spec = self.envs.envs[0].spec
         self.render_mode = self.envs.render_mode
         self.timing: Timer | None = None
-        # Streams begin with the first reset; until then the seed waits here.
+        # Random streams begin with the first reset, so the seeds are kept until then.
         self._seeds: list[int | None] | None = [seed + i for i in range(n_envs)]
 
     def reset(
@@ -65,7 +65,7 @@ class GymnasiumBackend:
             return self.envs.step(actions)
 
     def _check(self, actions: NDArray[Any]) -> None:
-        """Refuse actions that would otherwise raise a strange error deep inside an environment, or
+        """Refuse wrong actions here. Inside an environment they would raise an unclear error, or
         none."""
         space = self.envs.action_space
         if space.shape is None:
@@ -94,7 +94,7 @@ class GymnasiumBackend:
 
 
 class WithoutOptions(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment whose `reset` takes a seed alone, as some older than Gymnasium do."""
+    """For environments whose `reset` takes only a seed, as some older than Gymnasium do."""
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         if options:
@@ -135,16 +135,16 @@ def _more_like(env: gymnasium.Env[Any, Any], n: int) -> list[EnvFactory]:
 
 
 def exact_id(env_id: str) -> str:
-    """`env_id` with its version: the one given, or else the latest, with Gymnasium's warning. The
-    module before a colon is imported, since it may register the environment.
+    """`env_id` with its version: the one given, otherwise the latest, with Gymnasium's warning. The
+    module before a colon is imported first, since it may register the environment.
 
-    Raises `ValueError`, with close matches, where nothing is registered.
+    Raises `ValueError`, with similar names, if there is no such environment.
     """
     module, colon, name = env_id.rpartition(":")
     if colon:
         try:
             importlib.import_module(module)
-        except (ImportError, TypeError, ValueError) as error:  # the last two: it is no name
+        except (ImportError, TypeError, ValueError) as error:  # the last two: no valid module name
             raise ValueError(
                 f"env_id: the module of {env_id!r} cannot be imported ({error})"
             ) from error

@@ -15,7 +15,8 @@ from rlox.env.spaces import to_gymnasium
 
 ENV_IDS: frozenset[str] = frozenset(_core.builtin_envs())
 
-# What Gymnasium registers under these ids, and when it ends an episode.
+# What Gymnasium registers under these ids: the class, and the step at which an episode is
+# truncated.
 _CONTROL = "gymnasium.envs.classic_control"
 _ORIGINALS = {
     "Acrobot-v1": (f"{_CONTROL}.acrobot:AcrobotEnv", 500),
@@ -30,8 +31,8 @@ _ORIGINALS = {
 
 
 def runs_natively(env_id: str) -> bool:
-    """Whether `env_id` is built in, and Gymnasium's registry still has its own environment under
-    that id: the program may have registered another one."""
+    """Whether `env_id` is built in and means the same environment in Gymnasium's registry. The
+    program may have registered another environment under that id."""
     spec = gymnasium.registry.get(env_id)
     if env_id not in ENV_IDS or spec is None or spec.kwargs or spec.additional_wrappers:
         return False
@@ -39,10 +40,10 @@ def runs_natively(env_id: str) -> bool:
 
 
 class NativeBackend:
-    """`_core.VecEnv` with Gymnasium's spaces, options and infos around it."""
+    """`_core.VecEnv` with Gymnasium's spaces, options and infos."""
 
     render_mode: str | None = None
-    # No Python environment runs here, so there is nothing to time apart.
+    # No Python environment runs here, so there is no time of Python environments to measure.
     timing: Timer | None = None
 
     def __init__(self, env_id: str, n_envs: int, seed: int, copy: bool) -> None:
@@ -53,7 +54,7 @@ class NativeBackend:
         self.spec: gymnasium.envs.registration.EnvSpec | None = gymnasium.spec(env_id)
         self.metadata: dict[str, Any] = {"render_modes": []}
         self._out = None if copy else self._new_arrays()
-        self._drawer: Any = None  # an environment of Gymnasium's, once something was drawn
+        self._drawer: Any = None  # Gymnasium's environment, which draws; made at the first picture
 
     def _new_arrays(
         self,
@@ -82,8 +83,8 @@ class NativeBackend:
         return self.core.step(actions, self._out)
 
     def render(self) -> tuple[Any, ...]:
-        """A picture of each environment, `[height, width, 3]` bytes. Gymnasium's environment of the
-        same id draws it from the state; Gymnasium's error names pygame where that is missing."""
+        """A picture of each environment, uint8 `[height, width, 3]`. Gymnasium's environment with
+        the same id draws it from the state; without pygame its error says what to install."""
         if self._drawer is None:
             self._drawer = gymnasium.make(self.core.env_id, render_mode="rgb_array").unwrapped
             self._drawer.reset()
@@ -94,7 +95,7 @@ class NativeBackend:
         return tuple(frames)
 
     def close(self) -> None:
-        """Release what has drawn them."""
+        """Release the environment that drew pictures."""
         if self._drawer is not None:
             self._drawer.close()
 
@@ -113,8 +114,8 @@ def _reset_mask(options: dict[str, Any], n_envs: int) -> NDArray[np.bool_] | Non
 
 
 def _bounds(core: _core.VecEnv, options: dict[str, Any]) -> NDArray[np.float64]:
-    """Range of each drawn component of the initial state. Gymnasium's options are `low` and `high`
-    of all components; Pendulum's are the size of each component instead."""
+    """The range of each randomly drawn component of the initial state. Gymnasium's options are
+    `low` and `high` of all components; Pendulum's are the size of each component."""
     bounds = np.array(core.initial_bounds)
     if core.env_id == "Pendulum-v1":
         for row, name in zip(bounds, ("x_init", "y_init"), strict=True):

@@ -1,4 +1,4 @@
-"""Spaces of the native environments as Gymnasium's."""
+"""Turns the spaces of native environments into Gymnasium's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Description = int | tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 def to_gymnasium(description: Description) -> spaces.Space[Any]:
-    """The space of the extension's description: `n` of a discrete one, `(low, high)` of a box."""
+    """The space from the extension's description: `n` for a Discrete, `(low, high)` for a Box."""
     if isinstance(description, int):
         return spaces.Discrete(description)
     low, high = description

@@ -17,24 +17,24 @@ from rlox.env.native_backend import NativeBackend, runs_natively
 
 
 class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
-    """`n_envs` environments stepped together; a `gymnasium.vector.VectorEnv`.
+    """`n_envs` environments that are stepped together: a `gymnasium.vector.VectorEnv`.
 
-    Acrobot-v1, CartPole-v1, MountainCar-v0, MountainCarContinuous-v0 and Pendulum-v1 run in Rust;
-    every other id, keyword arguments for an environment, a callable that makes one (or `n_envs` of
-    them), and an instance run through Gymnasium. Ids mean what they mean to Gymnasium:
+    Acrobot-v1, CartPole-v1, MountainCar-v0, MountainCarContinuous-v0 and Pendulum-v1 run in Rust.
+    Gymnasium runs all others: other ids, ids with keyword arguments, a callable that makes an
+    environment (or `n_envs` callables), and an instance. Ids mean what they mean to Gymnasium:
     "module:Env-v0" imports the module first, and "Env" is the latest version (with a warning). If
     the program has registered an environment of its own under a native id, that one runs.
 
-    Autoreset is same-step: where an episode ends, the observation returned is the first of the
-    next episode, and `infos["final_obs"]` (object array, `None` elsewhere; mask `_final_obs`) holds
-    its last one, to bootstrap from.
+    Autoreset is same-step: if an episode ends, the returned observation is the first one of the
+    next episode. `infos["final_obs"]` (object array, `None` elsewhere; mask `_final_obs`) has the
+    last observation of the ended episode, for bootstrapping.
 
-    Environment i is seeded with `seed + i`, and starts where Gymnasium's would. With
-    `copy=False` the arrays returned are the same ones at every call, overwritten by the next.
-    With `copy=True`, and in infos always, no array that you still refer to is overwritten: arrays
-    are new, or are earlier ones to which nothing refers any more.
+    Environment i is seeded with `seed + i`, and starts in the same state as Gymnasium's. With
+    `copy=False` every call returns the same arrays, and overwrites them. With `copy=True`, and for
+    infos always, no array that you still refer to is overwritten: arrays are new, or are earlier
+    ones to which nothing refers any more.
 
-    Raises `ValueError` for an unknown id (naming close ones), bad `n_envs` or `seed`.
+    Raises `ValueError` for an unknown id (with similar names), and for a bad `n_envs` or `seed`.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     @property
     def n_envs(self) -> int:
-        """Number of environments; Gymnasium's `num_envs`."""
+        """The number of environments; Gymnasium's name is `num_envs`."""
         return self.num_envs
 
     @property
     def timing(self) -> Timer | None:
-        """Where the time of Python environments is added, as `python_env`."""
+        """The timing to which the time of Python environments is added, as `python_env`."""
         return self.backend.timing
 
     @timing.setter
@@ -88,8 +88,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         """Start new episodes; returns observations `[n_envs, …]` and infos.
 
         `seed`: environment i gets `seed + i`, or the i-th of a sequence; without a seed its random
-        stream goes on. `options`: the environment's own, and `reset_mask`, bool `[n_envs]`, of
-        those to reset. Raises `RuntimeError` after `close`.
+        stream continues. `options`: those of the environment, and `reset_mask`, bool `[n_envs]`,
+        which says which environments to reset. Raises `RuntimeError` after `close`.
         """
         if seed is None:
             return self.backend.reset(None, options)
@@ -106,10 +106,10 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     def step(self, actions: NDArray[Any]) -> Step:
         """Step every environment.
 
-        `actions` as of `action_space`: integers `[n_envs]` of a discrete one, float32
-        `[n_envs, act_dim]` of a continuous one. Returns observations, rewards float64, terminations
-        bool, truncations bool (each `[n_envs]`), infos. Raises `TypeError` or `ValueError` that
-        names `actions`, before any environment is stepped; `RuntimeError` after `close`.
+        `actions`: integers `[n_envs]` for a Discrete `action_space`, float32 `[n_envs, act_dim]`
+        for a Box. Returns observations, rewards float64, terminations bool, truncations bool (each
+        `[n_envs]`), infos. Raises `TypeError` or `ValueError` that names `actions` before any
+        environment is stepped, and `RuntimeError` after `close`.
         """
         return self.backend.step(actions)
 
@@ -118,7 +118,7 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         return self.backend.render()
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Release what the environments hold; from here on nothing but `close` may be called."""
+        """Release what the environments hold. Afterwards only `close` may be called."""
         backend, self.backend = self.backend, ClosedBackend(self.backend)
         backend.close()
 

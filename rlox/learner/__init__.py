@@ -1,4 +1,5 @@
-"""What trains: PPO and SAC, in torch over the data plane; the part of rlox that needs torch."""
+"""The trainers PPO and SAC, in torch on top of the data plane. Only this part of rlox needs
+torch."""
 
 from rlox.learner.ppo import PPO
 from rlox.learner.sac import SAC

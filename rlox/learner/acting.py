@@ -1,4 +1,4 @@
-"""From an observation to what the environment takes: with a policy, and without its trainer."""
+"""Turns observations into the environment's actions, by a policy alone, without its trainer."""
 
 import math
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ Predicted = tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]
 
 
 def as_floats(tensor: Tensor, scales_images: bool) -> Tensor:
-    """Rows of observations as networks take them: bytes become floats, those of images in [0, 1]
-    if `scales_images`."""
+    """Rows of observations as networks take them. Bytes become floats; those of images are scaled
+    to [0, 1] if `scales_images`."""
     if tensor.dtype != torch.uint8:
         return tensor
     return tensor.float() / 255 if scales_images else tensor.float()
 
 
 def clipped(actions: NDArray[Any], space: spaces.Space[Any]) -> NDArray[Any]:
-    """A policy's actions in the space's shape and type: choices from `start` on, numbers clipped to
-    the box."""
+    """A policy's actions in the space's shape and dtype: choices are counted from `start` on, and
+    numbers are clipped to the box."""
     if isinstance(space, spaces.Discrete):
         return np.asarray(actions + space.start)
     assert space.shape is not None
@@ -40,10 +40,10 @@ def clipped(actions: NDArray[Any], space: spaces.Space[Any]) -> NDArray[Any]:
 
 
 def unscaled(actions: NDArray[Any], space: spaces.Box) -> NDArray[Any]:
-    """Actions in [-1, 1] as numbers of the box."""
+    """Actions from [-1, 1] scaled to the box."""
     low, high = space.low, space.high
     scaled = low + 0.5 * (actions.reshape(-1, *space.shape) + 1) * (high - low)
-    # Rounding may leave the box. `np.clip` does the same, slower.
+    # Rounding may leave the box. `np.clip` does the same and is slower.
     return np.asarray(np.minimum(np.maximum(scaled, low, out=scaled), high, out=scaled))
 
 
@@ -58,15 +58,15 @@ class Acting:
     squashed: bool
 
     def rows(self, obs: Any, device: torch.device) -> tuple[Tensor, bool]:
-        """Observations as a policy takes them, and whether it was a single one; ValueError for
+        """Observations as a policy takes them, and whether they were a single one. ValueError for
         anything else."""
         space = self.observation_space
         rows, one = given_observations(in_order(obs, space), space)
         return as_floats(torch.from_numpy(rows).to(device), self.scales_images), one
 
     def tensors(self, obs: Any, device: torch.device) -> tuple[Any, bool]:
-        """Observations as a batch of tensors in their space's shape, of a Dict by key, and whether
-        they were a batch; ValueError for what is none."""
+        """Observations as a batch of tensors in their space's shape (for a Dict by key), and
+        whether they were a batch. ValueError for anything else."""
         space = self.observation_space
         obs = in_order(obs, space)
         rows, one = given_observations(obs, space)
@@ -79,7 +79,7 @@ class Acting:
         return found if isinstance(space, spaces.Dict) else found[""], not one
 
     def rows_of(self, obs: Any) -> Tensor:
-        """A batch of observations, as tensors, as a policy takes them."""
+        """A batch of observations, given as tensors, as a policy takes them."""
         obs = in_order(obs, self.observation_space)
         if isinstance(self.observation_space, spaces.Dict):
             parts = [obs[key] for key in self.observation_space.spaces]
@@ -104,4 +104,4 @@ class Acting:
             actions = unscaled(actions, self.action_space)
         else:
             actions = clipped(actions, self.action_space)
-        return (actions[0, ...] if one else actions), None  # an array, of one choice, too
+        return (actions[0, ...] if one else actions), None  # an array even of a single choice

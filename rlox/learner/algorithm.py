@@ -1,4 +1,4 @@
-"""What PPO and SAC share: environment, seeds, the frame of `learn`, `predict`."""
+"""What PPO and SAC share: environment, seeds, the outline of `learn`, `predict`."""
 
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -41,10 +41,10 @@ class Algorithm(InEnvs, Saved):
 
     Attributes: `timing`, disabled unless a `TimingCallback` is given; `num_timesteps`, environment
     steps taken, over all environments; `episode_returns` and `episode_lengths` of every finished
-    episode; `logger.values`, the latest figures; `compilations`, what R2 and R3 took to compile.
+    episode; `logger.values`, the latest figures; `compilations`, what compiling by R2 and R3 took.
 
-    All randomness comes from generators of its own, derived from `seed` (None: from torch's global
-    generator), so that training neither reads nor advances any other generator.
+    All randomness comes from the trainer's own generators, derived from `seed` (None: from torch's
+    global generator), so that training neither reads nor advances any other generator.
     """
 
     policy: StochasticPolicy
@@ -53,10 +53,10 @@ class Algorithm(InEnvs, Saved):
     _generators: tuple[str, ...] = ("_act_generator", "_predict_generator")
     _joins = False  # whether several processes can train one model
 
-    _differs = ""  # defaults that differ from Stable-Baselines3's, as `differences` says them
-    _said: ClassVar[set[str]] = set()  # what this process has said of that
+    _differs = ""  # a sentence on defaults that differ from Stable-Baselines3's
+    _said: ClassVar[set[str]] = set()  # such sentences that this process has printed
     _squashes = False  # whether the policy acts in [-1, 1]
-    # gSDE: whether noise depends on the state, and after how many steps it is drawn anew.
+    # gSDE: whether noise depends on the state, and the number of steps until it is drawn anew.
     use_sde, sde_sample_freq = False, -1
 
     def __init__(
@@ -115,7 +115,7 @@ class Algorithm(InEnvs, Saved):
         root = int(torch.randint(2**31, ()).item() if seed is None else seed)
         if self._workers:
             root = self._workers.gathered(root)[0]
-        # An environment that the user made keeps its own seed, unless this trainer is given one.
+        # The user's environment object keeps its own seed, unless this trainer is given one.
         self._env_seed = root if seed is not None or isinstance(env, str) else None
         self._seeds = np.random.SeedSequence(root)
         self._act_generator = self._generator()
@@ -134,7 +134,7 @@ class Algorithm(InEnvs, Saved):
         self._callback, self._each_step = CallbackList([]), list[str]()
         self._end = 0
         self._finite = FiniteSteps(self)
-        self._last_obs: NDArray[Any] | None = None  # None where no episode is under way
+        self._last_obs: NDArray[Any] | None = None  # None if no episode is under way
 
     def learn(
         self,
@@ -148,17 +148,17 @@ class Algorithm(InEnvs, Saved):
         """Train for `total_timesteps` environment steps, counted over all environments.
 
         `callback`: a callback of ours or of Stable-Baselines3's, a function of two dictionaries, or
-        several of these. One that returns False ends training. Training may be interrupted
-        (Ctrl-C) and goes on with the next `learn`. With `reset_num_timesteps=False` it goes on
-        counting, in the same episodes (new ones after an interruption and after `load`) and in the
-        same run of TensorBoard; else the environments are reset and a new run is begun.
+        several of these. If one returns False training ends. Training may be interrupted (Ctrl-C)
+        and continues with the next `learn`. With `reset_num_timesteps=False` the count continues,
+        in the same episodes (new ones after an interruption and after `load`) and in the same run
+        of TensorBoard; otherwise the environments are reset and a new run begins.
 
         Figures are shown every `log_interval` rollouts (PPO: 1) or episodes (SAC: 4); None shows
-        none. `tb_log_name` is the name of the run; without it, it is the algorithm's.
+        none. `tb_log_name` is the name of the run, by default the algorithm's.
         """
         steps = total_timesteps
         if isinstance(steps, float) and steps.is_integer():
-            steps = int(steps)  # as 1e6 is often written
+            steps = int(steps)  # programs often write 1e6
         require_integers(1, total_timesteps=steps)
         if log_interval is not None and log_interval != -1:
             require_integers(1, log_interval=log_interval)
@@ -182,13 +182,13 @@ class Algorithm(InEnvs, Saved):
             reset_num_timesteps,
         )  # fmt: skip
         try:
-            # Only what callbacks read: a dictionary of the trainer's own is told at each step.
+            # What callbacks read; they get the same dictionary at each step.
             known = Locals(self=self, total_timesteps=self._end, callback=self._callback)
             self._callback.on_training_start(known, {})
             with torch_settings(*self._torch_settings()):
                 self._train_until_end()
         except BaseException:
-            self._last_obs = None  # the environments may have moved on uncounted
+            self._last_obs = None  # the environments may have taken steps that are not counted
             raise
         finally:
             self._callback.on_training_end()
@@ -196,7 +196,7 @@ class Algorithm(InEnvs, Saved):
         return self
 
     def _say_what_differs(self) -> None:
-        """Print, once a process, which defaults are not Stable-Baselines3's."""
+        """Print, once a process, the defaults that differ from Stable-Baselines3's."""
         name = type(self).__name__
         message = f'{name}(env) has {self._differs} of {name}("MlpPolicy", env)'
         if self._differs and self._rank == 0 and message not in self._said:
@@ -216,10 +216,10 @@ class Algorithm(InEnvs, Saved):
     ) -> Predicted:
         """Actions for one observation or a batch of them, as the environment takes them.
 
-        `observation`: of the observation space's shape, or a batch `[n, …]` of such. ValueError for
+        `observation`: one of the observation space's shape, or a batch `[n, …]`. ValueError for
         another shape, for NaN and infinite numbers, and for numbers that the space's dtype cannot
-        hold. `state` and `episode_start` are ignored: they are for recurrent policies, which this
-        library does not have.
+        represent. `state` and `episode_start` are ignored: they are for recurrent policies, which
+        this library does not have.
 
         Returns `(actions, None)`: in Stable-Baselines3 the second is a recurrent state.
         """
@@ -228,12 +228,12 @@ class Algorithm(InEnvs, Saved):
         )
 
     def set_logger(self, logger: Any) -> None:
-        """Hand all figures to `logger`, one of Stable-Baselines3's, too."""
+        """Pass all figures on to `logger`, which may be one of Stable-Baselines3's."""
         self.logger.handed_to = logger
 
     @property
     def learning_rate(self) -> Any:
-        """As it was given: a number, or a function of the part of training that remains."""
+        """The value given: a number, or a function of the part of training that remains."""
         return self._learning_rate.function or self._learning_rate.value
 
     @learning_rate.setter
@@ -257,13 +257,13 @@ class Algorithm(InEnvs, Saved):
 
     @property
     def _current_progress_remaining(self) -> float:
-        """From 1, before any `learn`, down to 0. It stays at 0 where the last rollout goes beyond
-        the end; Stable-Baselines3's becomes negative there, and a linear learning rate with it."""
+        """From 1, before any `learn`, down to 0. It stays at 0 if the last rollout exceeds the
+        total; Stable-Baselines3's becomes negative there, and so does a linear learning rate."""
         return max(0.0, 1.0 - self.num_timesteps / self._end) if self._end else 1.0
 
     def _follow_schedules(self, *optimizers: Any) -> None:
-        """Set the learning rate for the rest of training. If it was given as a number it is left
-        alone, so that a callback may change it."""
+        """Set the learning rate for the rest of training. A learning rate that was given as a
+        number is not set, so that a callback may change it."""
         if self._learning_rate.moves:
             rate = self._learning_rate.at(self._current_progress_remaining)
             for optimizer in optimizers:
@@ -275,8 +275,7 @@ class Algorithm(InEnvs, Saved):
         raise NotImplementedError
 
     def _join(self) -> Workers | None:
-        """The processes that torchrun has started, including this one; None if there is no
-        other."""
+        """The processes that torchrun has started, with this one; None if there is no other."""
         workers = Workers.join(self.device)
         if workers and not self._joins:
             raise ValueError(
@@ -286,24 +285,24 @@ class Algorithm(InEnvs, Saved):
 
     def _adam(self, module: nn.Module, lr: float, **settings: Any) -> torch.optim.Adam:
         """Adam as one kernel over all parameters. It rounds differently from the Adam that runs
-        operation by operation: by some 1e-7 of a step."""
+        operation by operation: by about 1e-7 of a step."""
         return torch.optim.Adam(module.parameters(), lr=lr, fused=True, **settings)
 
     def _torch_settings(self) -> tuple[int, str, bool]:
-        """Torch's threads, the precision of its products, and whether NumPy computes its tanh while
-        learning."""
+        """Settings while learning: torch's threads, the precision of its products, and whether
+        NumPy computes tanh."""
         modules = [getattr(self, name) for name in self._state]
         modules = [module for module in modules if isinstance(module, nn.Module)]
         threads = self.threads or threads_for(modules, self.batch_size)
         numpys_tanh = switchboard.TANH.of(self.optimizations)(threads)
-        if self.update_path == "native":  # then torch has nothing large to multiply
+        if self.update_path == "native":  # torch then has no large products
             return threads, self.matmul_precision, numpys_tanh
         precision_for = switchboard.PRODUCTS.of(self.optimizations)
         precision = precision_for(self.matmul_precision, modules, self.batch_size)
         return threads, precision, numpys_tanh
 
     def _compile_options(self) -> dict[str, Any]:
-        """Inductor's, of what is compiled."""
+        """Inductor's options for compiled functions."""
         return switchboard.COMPILED_PRODUCTS.of(self.optimizations)()
 
     def _generator(self) -> torch.Generator:
@@ -312,9 +311,10 @@ class Algorithm(InEnvs, Saved):
 
     @contextmanager
     def _seeded_initialisation(self) -> Iterator[None]:
-        """Networks made inside draw their weights from `seed`, and leave the global stream alone.
+        """Networks made in this block draw their weights from `seed`, without advancing the global
+        stream.
 
-        Initialisers of torch's layers take no generator, so the global one is lent to them.
+        Initialisers of torch's layers take no generator, so the global one is set meanwhile.
         """
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self._new_seed())
@@ -326,7 +326,7 @@ class Algorithm(InEnvs, Saved):
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         """`array` on the device; bytes become floats, those of images in [0, 1]."""
         tensor = torch.from_numpy(array)
-        if self.device.type != "cpu":  # asking for it costs as much as the line before
+        if self.device.type != "cpu":  # the call costs as much as the line before
             tensor = tensor.to(self.device)
         return as_floats(tensor, self._sees_images)
 
@@ -341,13 +341,13 @@ class Algorithm(InEnvs, Saved):
         return self._log_interval is not None
 
     def _explore_anew(self, step: int) -> None:
-        """gSDE: draw noise for the environments where `step`, of a rollout, asks for it."""
+        """gSDE: draw noise for the environments if it is due at this `step` of a rollout."""
         often = self.sde_sample_freq
         if self.use_sde and (step == 0 or (often > 0 and step % often == 0)):
             self.policy.reset_noise(self.n_envs, self._act_generator)
 
     def _tell_step(self, *step: Any) -> bool:
-        """Tell callbacks of a step that was counted (as `step_locals` takes it); False: stop."""
+        """Call the callbacks for a counted step (arguments of `step_locals`); False: stop."""
         if self._each_step:
             self._callback.update_locals(step_locals(self, *step))
         return self._callback.on_step()
@@ -360,8 +360,8 @@ class Algorithm(InEnvs, Saved):
             self.logger.dump(self.num_timesteps)
 
     def dump_logs(self, iteration: int = 0) -> None:
-        """Show and write the figures as they stand, with the mean of the latest episodes.
-        `iteration` is not shown: Stable-Baselines3 has it there."""
+        """Show and write the present figures, with the mean of the latest episodes. `iteration` is
+        not shown; it is an argument for programs written for Stable-Baselines3."""
         self._record_episodes()
         self.logger.dump(self.num_timesteps)
 

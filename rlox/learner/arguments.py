@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from rlox.env.arguments import integer
 from rlox.learner.classes import NotKept, encoded
 
-LARGEST = sys.float_info.max  # of finite numbers
+LARGEST = sys.float_info.max  # the largest finite number
 
 
 class Unsupported(ValueError, AssertionError):
-    """A space, or a number of environments, that does not go with a trainer or its policy;
-    Stable-Baselines3 says so by an AssertionError, which programs written for it catch."""
+    """A space, or a number of environments, that a trainer or its policy cannot handle. It is an
+    AssertionError too, since Stable-Baselines3 raises that and programs written for it catch it."""
 
 
 def require_integers(minimum: int, **arguments: Any) -> None:
@@ -57,7 +57,7 @@ def require_one_of(name: str, value: Any, allowed: Iterable[str], else_: str = "
         raise ValueError(f"{name} must be {words}{else_ and ' '}{else_}, got {value!r}")
 
 
-# Arguments of Stable-Baselines3 that this library does not have: the value that asks for nothing,
+# Arguments of Stable-Baselines3 that this library lacks: the value that asks for nothing special,
 # and what to do instead.
 LEFT_OUT: dict[str, tuple[Any, str]] = {
     "rollout_buffer_class": (
@@ -75,16 +75,16 @@ LEFT_OUT: dict[str, tuple[Any, str]] = {
     "monitor_wrapper": (True, "episodes are booked without a Monitor"),
     "_init_setup_model": (True, "networks are made at once"),
 }
-# Other values that ask for what is done anyway: observations of 256 bytes and more that follow
-# each other are kept once.
+# Other values for what is done anyway: consecutive observations of 256 bytes or more are stored
+# once.
 DONE_ANYWAY: dict[str, tuple[Any, ...]] = {
     "optimize_memory_usage": (True,),
 }
 
 
 def policy_and_env(first: Any, second: Any, policy: Any, env: Any) -> tuple[Any, Any]:
-    """Policy and environment of a trainer that was made in either form: `(policy, env)`, as
-    Stable-Baselines3's, or `(env)`, the policy being None, a module, or named."""
+    """Policy and environment of a trainer that was made in either form: `(policy, env)`, as in
+    Stable-Baselines3, or `(env)`, in which the policy is None, a module, or a keyword argument."""
     if isinstance(second, int):
         raise TypeError(
             f"env: is {second}; after env, arguments are given by name: n_envs={second}"
@@ -104,14 +104,14 @@ def policy_and_env(first: Any, second: Any, policy: Any, env: Any) -> tuple[Any,
 def differences(
     given: Mapping[str, Any], usual: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> str:
-    """The defaults of arguments that are not `given`, where Stable-Baselines3's differ."""
+    """The defaults of arguments that are not `given`, if Stable-Baselines3's differ."""
     left = [name for name, value in given.items() if value is None and usual[name] != theirs[name]]
     return ", ".join(f"{name}={usual[name]} for {theirs[name]}" for name in left)
 
 
 def refuse_left_out(where: str, others: Mapping[str, Any]) -> None:
-    """Ignore arguments whose value asks for nothing. ValueError, with the alternative, for those of
-    Stable-Baselines3 that are not supported; TypeError for unknown ones."""
+    """Ignore arguments whose value asks for nothing special. ValueError, with the alternative, for
+    arguments of Stable-Baselines3 that are not supported; TypeError for unknown ones."""
     for name, value in others.items():
         if name not in LEFT_OUT:
             raise TypeError(f"{where} got an unexpected argument {name!r}")
@@ -120,8 +120,8 @@ def refuse_left_out(where: str, others: Mapping[str, Any]) -> None:
             raise ValueError(f"{where}: {name}={value!r} is not supported: {alternative}")
 
 
-# Of a constructor's locals, those that are not saved: `load` is given some anew, and some are no
-# arguments.
+# Local variables of a constructor that are not saved: `load` gets some of them anew, and the others
+# are no arguments.
 NOT_KEPT = {
     *("self", "__class__", "first", "second", "env", "device"),
     *("usual", "others", "given", "described"),
@@ -129,9 +129,9 @@ NOT_KEPT = {
 
 
 def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What `save` writes of a constructor's arguments: those that are plain values, as Python's
-    own, and classes by their names, since `load` takes no others. The environment and the device
-    are given anew."""
+    """The constructor's arguments that `save` writes: plain Python values, and classes by their
+    names, since `load` accepts nothing else. The environment and the device are not among them;
+    they are given to `load`."""
     kept = {}
     for name, value in arguments.items():
         if name in NOT_KEPT:
@@ -148,8 +148,8 @@ def _plain(value: Any) -> Any:
 
 
 def require_device(device: str | torch.device) -> torch.device:
-    """The torch device of that name, "auto" being a GPU if there is one; ValueError if none is. For
-    "cuda" without a GPU it is the CPU, with a warning, as in Stable-Baselines3."""
+    """The torch device of that name; "auto" is a GPU if there is one. ValueError for an unknown
+    name. "cuda" without a GPU is the CPU, with a warning, as in Stable-Baselines3."""
     if device == "auto":
         device = accelerator() or "cpu"
     if str(device).partition(":")[0] == "cuda" and not torch.cuda.is_available():
@@ -165,14 +165,14 @@ def require_device(device: str | torch.device) -> torch.device:
 
 
 def accelerator() -> str | None:
-    """ "cuda" or "mps", whichever torch finds here."""
+    """ "cuda" or "mps", if torch finds one here."""
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else None
 
 
 def require_methods(argument: str, module: nn.Module, methods: Iterable[str]) -> None:
-    """TypeError if `module`, given as `argument`, is no torch module or lacks one of `methods`."""
+    """TypeError if `module`, given as `argument`, is not a torch module with all `methods`."""
     if not isinstance(module, nn.Module):
         raise TypeError(f"{argument} must be a torch.nn.Module, got {type(module).__name__}")
     missing = [name for name in methods if not callable(getattr(module, name, None))]

@@ -1,4 +1,4 @@
-"""What callbacks are made of, and how several of them are called as one."""
+"""The base classes of callbacks, and a class that calls several callbacks as one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rlox.learner.algorithm import Algorithm
     from rlox.learner.logger import Logger
 
-OURS = "rlox.learner.callback_"  # modules whose _on_step needs nothing but counters
+OURS = "rlox.learner.callback_"  # modules whose `_on_step` reads only the counters
 
 
 class BaseCallback:
@@ -18,13 +18,13 @@ class BaseCallback:
 
     There are two ways to write one. Methods with an underscore (`_on_step`, `_on_rollout_end`, …)
     are Stable-Baselines3's, and are called when it would call them. Methods without an underscore
-    are this library's, and call the others. The two ways differ in how a step is told. `_on_step`
-    is called between one step and the next, with `self.locals`. PPO then has to collect step by
-    step in Python, which is several times slower than in Rust and draws other random numbers;
-    `collector="async"` refuses such a callback. A callback with an `on_step`, or with neither,
-    leaves rollouts in Rust, as all callbacks of this package do.
+    are this library's, and call the others. The two ways differ in when a step is reported.
+    `_on_step` is called between one step and the next, with `self.locals`. PPO then has to collect
+    step by step in Python, which is several times slower than in Rust and draws other random
+    numbers; `collector="async"` refuses such a callback. A callback with an
+    `on_step`, or with neither, leaves rollouts in Rust, as all callbacks of this package do.
 
-    Attributes: `n_calls`, steps of the environments that it was told of; `num_timesteps`,
+    Attributes: `n_calls`, vectorised steps that were reported to it; `num_timesteps`,
     environment steps of the trainer; `locals`, in `_on_step`: `actions`, `rewards` and `dones` as
     arrays `[n_envs]`, `new_obs`, `infos` (a dictionary for each environment; where an episode has
     ended with `episode`, its return `r` and length `l`, and `terminal_observation`), `env` and
@@ -57,7 +57,7 @@ class BaseCallback:
         return self.model.logger
 
     def init_callback(self, model: "Algorithm") -> None:
-        """Before everything else of a `learn`."""
+        """Called first in a `learn`."""
         self.model, self.locals = model, Locals()
         self._init_callback()
 
@@ -93,12 +93,12 @@ class BaseCallback:
         self._on_training_end()
 
     def update_locals(self, locals_: Mapping[str, Any]) -> None:
-        """What `locals` hold from now on."""
+        """Set the contents of `locals`."""
         self.locals.update(locals_)
         self.update_child_locals(locals_)
 
     def update_child_locals(self, locals_: Mapping[str, Any]) -> None:
-        """For callbacks that call others: hand `locals_` on."""
+        """For callbacks that call others: pass `locals_` on to them."""
 
     def _init_callback(self) -> None:
         """As `init_callback`."""
@@ -121,21 +121,21 @@ class BaseCallback:
 
 
 def stops(wish: Any) -> bool:
-    """Whether what a callback returned ends training: False does, also NumPy's and torch's. None,
-    which a function without a `return` gives, does not; in Stable-Baselines3 it does."""
+    """Whether a callback's return value ends training: False does, also NumPy's and torch's. None,
+    from a function without a `return`, does not; in Stable-Baselines3 it does."""
     return wish is not None and not wish
 
 
 def is_callback(value: object) -> bool:
-    """Whether it can be called as a callback: ours, or one of Stable-Baselines3's classes."""
+    """Whether it is a callback object: ours, or one of Stable-Baselines3's."""
     methods = ("init_callback", "on_step", "on_rollout_start", "update_locals")
     is_object = not isinstance(value, type)
     return is_object and all(callable(getattr(value, method, None)) for method in methods)
 
 
 def start(callback: Any, locals_: dict[str, Any], globals_: Mapping[str, Any]) -> None:
-    """Call `on_training_start` with the two dictionaries, which Stable-Baselines3's callbacks
-    keep."""
+    """Call `on_training_start` with the two dictionaries, as Stable-Baselines3's callbacks
+    expect."""
     if isinstance(callback, BaseCallback):
         callback.locals.update(locals_)
         callback.on_training_start()
@@ -173,19 +173,19 @@ class CallbackList(BaseCallback):
                 )
 
     def overriding(self, method: str) -> list[str]:
-        """Classes of the callbacks, and of the callbacks that they call, with a `method` that was
-        not written in this package."""
+        """The classes of the callbacks, and of the callbacks that they call, which have their own
+        `method`, not one of this package."""
         return [name for callback in self.callbacks for name in _overriding(callback, method)]
 
     def count_calls(self, n: int) -> None:
-        """Count `n` steps of which no callback had to be told."""
+        """Count `n` steps for which no callback had to be called."""
         for callback in self.callbacks:
             if isinstance(callback, CallbackList):
                 callback.count_calls(n)
             callback.n_calls += n
 
     def asks_for_steps(self) -> bool:
-        """Whether a callback does anything when it is told of a step."""
+        """Whether a callback does something at each step."""
         for callback in self.callbacks:
             if isinstance(callback, CallbackList):
                 if callback.asks_for_steps():
@@ -209,7 +209,7 @@ class CallbackList(BaseCallback):
             start(callback, self.locals, self.globals)
 
     def on_step(self) -> bool:
-        # Every callback sees every step, also when an earlier one asks to stop.
+        # Every callback is called at every step, even if an earlier one asks to stop.
         wishes = [callback.on_step() for callback in self.callbacks]
         return not any(map(stops, wishes))
 
@@ -248,7 +248,7 @@ def _overriding(callback: Any, method: str) -> list[str]:
 
 
 class EventCallback(BaseCallback):
-    """Calls `callback` when something has happened."""
+    """Calls `callback` at an event."""
 
     def __init__(self, callback: Any = None, verbose: int = 0) -> None:
         super().__init__(verbose)
@@ -266,7 +266,7 @@ class EventCallback(BaseCallback):
             start(self.callback, self.locals, self.globals)
 
     def _on_event(self) -> bool:
-        """It has happened; False stops training."""
+        """The event has happened; False stops training."""
         return self.callback is None or not stops(self.callback.on_step())
 
     def update_child_locals(self, locals_: Mapping[str, Any]) -> None:
@@ -290,7 +290,7 @@ class EveryNTimesteps(EventCallback):
 
 
 class LogEveryNTimesteps(EveryNTimesteps):
-    """Shows figures every `n_steps` environment steps; goes with `learn(log_interval=None)`."""
+    """Shows figures every `n_steps` environment steps; for use with `learn(log_interval=None)`."""
 
     def __init__(self, n_steps: int) -> None:
         super().__init__(n_steps, None)

@@ -55,7 +55,8 @@ class EvalCallback(EventCallback):
     """Evaluates the policy every `eval_freq` vectorised steps, over `n_eval_episodes`.
 
     `eval_env`: as a trainer's. `log_path` is a folder for `evaluations.npz`, `best_model_save_path`
-    one for `best_model.zip`. `callback_on_new_best` and `callback_after_eval` are called then.
+    one for `best_model.zip`. `callback_on_new_best` is called at each new best mean return, and
+    `callback_after_eval` after each evaluation.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class EvalCallback(EventCallback):
         return go_on and self._on_event()
 
     def _follow_normalisation(self) -> None:
-        """Evaluate with the statistics of the trainer's `VecNormalize`, if there is one."""
+        """Evaluate with the statistics of the trainer's `VecNormalize`, if it has one."""
         if self.model.get_vec_normalize_env() is None:
             return
         from stable_baselines3.common.vec_env import sync_envs_normalization
@@ -143,7 +144,7 @@ class EvalCallback(EventCallback):
 
 
 class StopTrainingOnRewardThreshold(BaseCallback):
-    """Stops when the mean return of an `EvalCallback`, its parent, has reached a threshold."""
+    """Stops when the mean return of its parent, an `EvalCallback`, has reached a threshold."""
 
     parent: EvalCallback
 
@@ -162,8 +163,8 @@ class StopTrainingOnRewardThreshold(BaseCallback):
 
 
 class StopTrainingOnNoModelImprovement(BaseCallback):
-    """Stops when `max_no_improvement_evals` evaluations, after `min_evals` of them, have brought no
-    better mean return; the `callback_after_eval` of an `EvalCallback`."""
+    """Stops when `max_no_improvement_evals` evaluations in a row have not improved the best mean
+    return, once there were `min_evals`. It is the `callback_after_eval` of an `EvalCallback`."""
 
     parent: EvalCallback
 
@@ -218,7 +219,8 @@ class ProgressBarCallback(BaseCallback):
 class Checkpoints(BaseCallback):
     """Saves the trainer to `path` every so many environment steps, between update and rollout.
 
-    The file is whole at any time; `PPO.load(path).learn(…, reset_num_timesteps=False)` goes on.
+    The file is complete at any time; `PPO.load(path).learn(…, reset_num_timesteps=False)` continues
+    training.
     """
 
     def __init__(self, path: str | Path, every: int) -> None:

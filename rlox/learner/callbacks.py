@@ -1,4 +1,4 @@
-"""Hooks into training, with the names of Stable-Baselines3, and the one that times the phases."""
+"""Callbacks under the names of Stable-Baselines3, and one that times the phases."""
 
 from rlox.learner.callback_base import (
     BaseCallback,

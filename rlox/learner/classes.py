@@ -12,7 +12,7 @@ KEPT = (int, float, str, type(None))
 
 
 class NotKept(Exception):
-    """A value that a file cannot hold."""
+    """A value that a saved file cannot contain."""
 
 
 def encoded(value: Any) -> Any:
@@ -30,8 +30,8 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(name: str, value: Any) -> Any:
-    """The value that `encoded` was given, as the argument `name`; ValueError for a class that is
-    not imported."""
+    """The value from which `encoded` was made, for the argument `name`. ValueError for a class that
+    is not imported."""
     if isinstance(value, list):
         return [decoded(name, one) for one in value]
     if not isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Rollouts for PPO with the policy in torch: step by step, and from a background thread with
+"""PPO's rollouts with the policy in torch: collected step by step, or by a background thread with
 environments and GAE in Rust."""
 
 import copy
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
 
 Array = NDArray[Any]
-# Rows of one pass through the policy at a rollout's end, unless a minibatch has more. With so many
-# rows the calls themselves cost little a row.
+# Rows in one pass through the policy at a rollout's end, unless a minibatch has more. With so many
+# rows the overhead of a call is small for each row.
 ROWS = 1024
 
 
 class Rollout(NamedTuple):
-    """What one update learns from; the first axis is n_steps * n_envs, step-major."""
+    """The data of one update; the first axis is n_steps * n_envs, step-major."""
 
     obs: Tensor
     actions: Tensor
@@ -80,8 +80,8 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
             actions, log_probs, values = evaluation.evaluated(obs, stored, at_once)
             require_finite(log_probs)
             last_values = model.policy.get_value(model._tensor(last_obs))
-            # A time limit is not part of the task: what would have followed is worth
-            # V(final observation), although the return of this episode ends here.
+            # A time limit is not part of the task. The discounted V(final observation) stands for
+            # the reward that would have followed, although the episode's return ends here.
             for step, rows, ended_in in truncated:
                 bootstrap = model.policy.get_value(model._tensor(ended_in))
                 rewards[step, rows] += model.gamma * bootstrap.cpu()
@@ -105,7 +105,7 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
         if not idle:
             model._book_rollout(rewards.numpy(), dones.numpy(), np.s_[:])
             return flat
-        # Of steps that only began an episode there is nothing to learn.
+        # Steps that only began an episode are left out of learning.
         began = np.stack(idle)
         taken = np.flatnonzero(~began)
         model._book_rollout(rewards.numpy(), dones.numpy() + began, taken)
@@ -116,10 +116,10 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
 class AsyncRollouts:
     """Collects the next rollout while PPO learns from the last one.
 
-    The collector acts with a copy of the policy, which is made when a rollout is handed over and
-    the next one begins. The copy is one update behind, but never in the middle of an update. The
-    collector has its own random numbers, so the same seed gives the same result however the two
-    threads are scheduled.
+    The collector acts with a copy of the policy. The copy is made when a rollout is handed over and
+    the next one begins, so it is one update behind, but never in the middle of an update. The
+    collector has its own random numbers, so that the same seed gives the same result however the
+    two threads are scheduled.
     """
 
     def __init__(self, model: "PPO") -> None:
@@ -151,7 +151,7 @@ class AsyncRollouts:
         self.collector.close()
 
     def take(self) -> dict[str, Array] | None:
-        """Columns `[n_steps, n_envs, …]` of the rollout under way; None if a callback stops.
+        """Columns `[n_steps, n_envs, …]` of the current rollout; None if a callback stops.
 
         If another rollout is needed, its collection begins.
         """
@@ -173,7 +173,8 @@ class AsyncRollouts:
         return columns
 
     def flat(self, column: Array) -> Tensor:
-        """`[n_steps, n_envs, …]` as a tensor `[n_steps * n_envs, …]`, float32 if it has floats."""
+        """`[n_steps, n_envs, …]` as a tensor `[n_steps * n_envs, …]`; float types become
+        float32."""
         tensor = torch.from_numpy(column).to(self.model.device).flatten(0, 1)
         return tensor.float() if tensor.is_floating_point() else tensor
 
@@ -189,13 +190,13 @@ class AsyncRollouts:
 
     @torch.no_grad()
     def value(self, obs: Array) -> Array:
-        """Values of the observations that rollouts and truncated episodes end in."""
+        """Values of the last observations of rollouts and of truncated episodes."""
         with self.model.timing.add_time("gae_compute"), self.model.timing.add_time("value"):
             return _float32(self.snapshot.get_value(self.model._tensor(obs)))
 
 
 def native_envs(env: object) -> _core.VecEnv:
-    """The environments in Rust behind `env`; ValueError if they are not there."""
+    """The environments in Rust behind `env`; ValueError if there are none."""
     core = rust_core(env)
     if core is None:
         raise ValueError(

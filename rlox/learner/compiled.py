@@ -22,8 +22,8 @@ BETA_1, BETA_2 = 0.9, 0.999  # Adam's, torch's defaults
 
 
 class FlatTensors(NamedTuple):
-    """What `adam_` goes over: parameters and both moments, flat; the steps made (a number for each
-    parameter); the betas to the power of these; the learning rate."""
+    """The arguments of `adam_`: parameters and both moments as flat vectors; the number of steps,
+    and the betas to their powers, for each parameter; the learning rate."""
 
     vector: Tensor
     exp_avg: Tensor
@@ -36,9 +36,9 @@ class FlatTensors(NamedTuple):
 
 @dataclass
 class Compilation:
-    """What compiling took and gave: wall seconds of loading the compiler and of the first calls;
-    the number of graphs (one for each size of a batch); and why it was given up, if it was, in
-    which case each graph break counts."""
+    """The cost and result of compiling: wall seconds of loading the compiler and of the first
+    calls; the number of graphs (one for each size of a batch); and the reason if compiling was
+    given up. In that case each graph break is counted."""
 
     seconds: float = 0.0
     graphs: int = 0
@@ -47,8 +47,8 @@ class Compilation:
 
 
 class Compiled:
-    """`update` compiled as one graph, with the `options` of Inductor. After compiling was given up,
-    a call returns None."""
+    """`update` compiled as one graph, with Inductor's `options`. If compiling was given up, calls
+    return None."""
 
     def __init__(
         self, id_: str, update: Callable[..., Any], options: Callable[[], dict[str, Any]]
@@ -63,11 +63,11 @@ class Compiled:
             options=options() if BACKEND == "inductor" else None,
         )
         self.report = Compilation(time.perf_counter() - started)
-        self._seen: set[object] = set()  # what has been compiled for
+        self._seen: set[object] = set()  # sizes for which a graph was compiled
 
     def __call__(self, size: object, *arguments: Any) -> Any:
-        """Call it; `size` is what a graph is made for. All arguments that it changes are left alone
-        where compiling fails."""
+        """Call it. There is a graph for each `size`. If compiling fails, no argument has been
+        changed."""
         if self.report.given_up:
             return None
         started = time.perf_counter()
@@ -76,7 +76,7 @@ class Compiled:
         # Dynamo, Inductor and the compiler that they find each raise errors of their own.
         except Exception as error:
             self.report.graph_breaks += isinstance(error, torch._dynamo.exc.Unsupported)
-            cause = getattr(error, "inner_exception", error)  # of a compiler's own
+            cause = getattr(error, "inner_exception", error)  # the compiler's own error
             self.give_up(f"{type(cause).__name__}: {str(cause).strip().splitlines()[0]}")
             return None
         if size not in self._seen:
@@ -93,8 +93,8 @@ class Compiled:
 
 
 def _with_code_of_its_own(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A bound method with a code object of its own. Dynamo keeps graphs by code object and gives up
-    on one at its ninth graph; a process may train more models than that."""
+    """A bound method with its own code object. Dynamo keeps graphs by code object and gives up on
+    one at its ninth graph, and a process may train more models than that."""
     if not isinstance(method, MethodType):
         return method
     function = method.__func__
@@ -109,20 +109,20 @@ def _with_code_of_its_own(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def products_as_they_are() -> dict[str, Any]:
-    """R16 before: a library multiplies."""
+    """R16 before: a library computes all matrix products."""
     return {}
 
 
 def products_by_shape() -> dict[str, Any]:
-    """R16 after: a library multiplies only where no side is thin, and never adds the bias. This
-    pass runs after all others, since one of them would join the bias to the product again."""
+    """R16 after: a library computes only products without a small dimension, and never adds the
+    bias. The pass runs last, since another pass would join bias and product again."""
     from rlox.learner.compiled_products import ProductsByShape  # loads the compiler
 
     return {"post_grad_custom_post_pass": ProductsByShape()}
 
 
 class FlatModule:
-    """The trainable parameters of a module, by name, in a vector with Adam's moments beside it.
+    """A module's trainable parameters by name, in one vector, with Adam's moments beside it.
 
     Raises `Unfit` for parameters that are not all float32 and on one device, for hooks, and for an
     optimiser that takes other steps than `adam_`.
@@ -142,8 +142,8 @@ class FlatModule:
         self.sizes = [p.numel() for p in self.params]
         self.optimizer = optimizer
         self.eps = float(optimizer.param_groups[0]["eps"])
-        # These are tensors: a number would be compiled into the graph, and a schedule would need a
-        # graph for each value.
+        # These are tensors: a number would be compiled into the graph as a constant, so that each
+        # value of a schedule would need a graph of its own.
         self.lr, self.power_1, self.power_2 = (torch.zeros(()) for _ in range(3))
         self._flat: Flat | None = None
 
@@ -152,8 +152,8 @@ class FlatModule:
         each update, since a schedule may change the rate and loading replaces tensors; it takes
         some microseconds.
 
-        Raises `Unfit` where the optimiser has made more steps with some parameters than others, and
-        where somebody has changed module or optimiser since.
+        Raises `Unfit` if the optimiser has made more steps with some parameters than with others,
+        or if somebody has changed module or optimiser meanwhile.
         """
         self._watch.require_undisturbed()
         if self._flat is None or not self._flat.holds():
@@ -176,7 +176,7 @@ class FlatModule:
 def adam_(flat: FlatTensors, gradient: Tensor, eps: float) -> None:
     """One step of Adam (Kingma and Ba 2015).
 
-    The powers of the betas are kept, since Inductor would compute them again for each 16
+    The powers of the betas are kept, since Inductor would otherwise compute them anew for each 16
     parameters.
     """
     vector, exp_avg, exp_avg_sq, steps, power_1, power_2, lr = flat

@@ -1,7 +1,7 @@
 """R2: one minibatch of PPO (gather, forward, backward, clip, Adam) as one compiled graph.
 
-Acting is not compiled: a compiled call checks its guards for longer than the joined network (R1)
-takes for some observations.
+Acting is not compiled. Before a compiled call Dynamo checks its guards, which takes longer than the
+joined network (R1) takes for a few observations.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ class _Loss(nn.Module):
     def __init__(self, model: "PPO") -> None:
         super().__init__()
         self.policy = model.policy
-        self.model = [model]  # in a list: a module would be registered, a trainer shall not be
+        self.model = [model]  # in a list, so that torch does not register it as a submodule
 
     def forward(self, batch: "Rollout") -> tuple[Tensor, Tensor]:
         return self.model[0].loss(batch)
@@ -54,12 +54,12 @@ class EagerMinibatch:
         return figures
 
     def begin(self) -> None:
-        """Before the minibatches of a rollout."""
+        """Called before the minibatches of a rollout."""
 
 
 class CompiledMinibatch(EagerMinibatch):
-    """R2 after: one graph over the flat parameters, whatever the policy is made of, or operation by
-    operation where that cannot be compiled."""
+    """R2 after: one graph over the flat parameters, for any policy; operation by operation if it
+    cannot be compiled."""
 
     def __init__(self, model: "PPO", stepper: StepByParameter) -> None:
         super().__init__(model, stepper)

@@ -1,9 +1,9 @@
-"""R16: the matrix products of compiled updates (R2, R3), in the forms that are fast on a CPU.
+"""R16: the matrix products of compiled updates (R2, R3), in forms that are fast on a CPU.
 
-Libraries are made for large products. They take up to 20 µs for a small one, such as a head of one
-output, the outer product behind it, or the first layer's gradient. They also copy a layer's bias
-into each row of the result first, and then read that result again. Importing this module loads the
-compiler, so it is imported when something is to be compiled.
+Libraries are made for large products. A small one takes them up to 20 µs: a head with one output,
+the outer product in its gradient, or the first layer's gradient. They also copy a layer's bias into
+each row of the result first, and read that result again. Importing this module loads the compiler,
+so it is imported only when something is to be compiled.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_file
 from torch.fx import Graph, Node
 
 aten = torch.ops.aten
-FEW = 2  # summands up to which a product is as many outer products
-THIN = 8  # columns up to which a product is called the other way round
-LONG = 64  # summands of it, at least
+FEW = 2  # a product with at most so many summands becomes a sum of outer products
+THIN = 8  # a product with at most so many columns is computed transposed,
+LONG = 64  # if it has at least so many summands
 
 
 class ProductsByShape(CustomGraphPass):
-    """Goes over a graph of Inductor's, in float32 on the CPU, once its gradients are in it.
+    """A pass over Inductor's graphs, for float32 on the CPU, after gradients were added.
 
     Products with a vector, and those with few summands, become sums, which are fused with the
-    operations around them. Those with few columns become `(b' a')'`, which libraries are faster at.
-    A bias is added behind the product, where it is fused with the activation.
+    operations around them. Those with few columns become `(b' a')'`, for which libraries are
+    faster. A bias is added after the product, where the addition is fused with the activation.
     """
 
     def __call__(self, graph: Graph) -> None:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from rlox.learner.sac import SAC, Batch
 
 
-# These methods are compiled; they are taken from the trainer's class, so that a subclass may have
-# its own.
+# The methods that are compiled. They are taken from the trainer's class, so that a subclass may
+# override them.
 EQUATIONS = ("target_q", "critic_loss", "actor_loss", "alpha_loss")
 
 
 class Updated(NamedTuple):
-    """What one update found: its losses, and the critics' mean absolute TD errors `[B]`."""
+    """The results of one update: its losses, and the critics' mean absolute TD errors `[B]`."""
 
     critic_loss: Tensor
     actor_loss: Tensor
@@ -47,7 +47,7 @@ class _FromNoise(nn.Module):
 
 
 class _Policy:
-    """A policy whose actions come from the noise that stands in the generator's place."""
+    """A policy whose actions come from noise that is passed in place of a generator."""
 
     def __init__(self, module: nn.Module, parameters: dict[str, Tensor]) -> None:
         self.module, self.parameters = module, parameters
@@ -70,7 +70,7 @@ class _Temperature:
 
 
 class _Functional:
-    """What the equations of SAC ask of a trainer, as functions of vectors."""
+    """A stand-in for the trainer in SAC's equations, as functions of flat vectors."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class _Functional:
         return functional_call(self._module, self._critic, (obs, actions))
 
     def critic_target(self, obs: Tensor, actions: Tensor) -> Any:
-        """Those of the target networks."""
+        """The values of the target networks."""
         return functional_call(self._module, self._target, (obs, actions))
 
 
@@ -109,10 +109,9 @@ class EagerUpdate:
 
 
 class CompiledUpdate(EagerUpdate):
-    """R3 after: one graph over flat vectors, or operation by operation where that cannot be
-    compiled.
+    """R3 after: one graph over flat vectors; operation by operation if it cannot be compiled.
 
-    `report` says what compiling came to.
+    `report` describes the compilation.
     """
 
     def __init__(self, model: "SAC") -> None:
@@ -170,7 +169,7 @@ class CompiledUpdate(EagerUpdate):
                 found = self._compiled(len(batch.obs), tensors, noise, self._flats, target)
             if found is not None:
                 return Updated(*found)
-            if before is not None:  # as if it had not been tried
+            if before is not None:  # undoes the draws of the failed attempt
                 generator.set_state(before)
         return super().__call__(batch)
 

@@ -1,4 +1,4 @@
-"""SAC's critic of any number of Q functions."""
+"""SAC's critic with any number of Q functions."""
 
 import torch
 from torch import Tensor, nn
@@ -31,8 +31,8 @@ class SeveralCritics(nn.Module):
 def q_functions(
     n: int, obs_dim: int, act_dim: int, hidden: tuple[int, ...], activation: type[nn.Module]
 ) -> nn.Module:
-    """SAC's critic, of `n` Q functions: a `TwinCritic` of two, since Rust knows that. ValueError
-    for none."""
+    """SAC's critic with `n` Q functions. Two are a `TwinCritic`, which Rust can run. ValueError for
+    n below 1."""
     if n == 2:
         return TwinCritic(obs_dim, act_dim, hidden, activation)
     require_integers(1, n_critics=n)

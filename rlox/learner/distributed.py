@@ -1,8 +1,9 @@
 """PPO in several processes: `torchrun --nproc-per-node N script.py`, with the script of one.
 
-`n_envs` and `batch_size` are those of all workers together: each has its part of the environments,
-and every update equals that of the joined minibatch, up to rounding. The noise of the actions
-differs from that of one process, since each worker draws its own. All workers shuffle alike.
+`n_envs` and `batch_size` are those of all workers together. Each worker has its part of the
+environments, and every update equals that of the joined minibatch, up to rounding. The noise of the
+actions differs from that of one process, since each worker draws its own. All workers shuffle
+alike.
 
 Where updates run in Rust (R9), each worker gets the rollouts of all workers and learns from all of
 them, so they exchange data once a rollout and not at every minibatch. In torch, each worker takes
@@ -45,11 +46,11 @@ PATIENCE = timedelta(minutes=5)
 
 
 class WorkerLostError(RuntimeError):
-    """Another worker has ended or hangs; training goes on from the last checkpoint."""
+    """Another worker has ended or hangs; training can continue from the last checkpoint."""
 
 
 class Workers:
-    """The workers of this job, seen from one of them: the `rank`-th of `size`."""
+    """The workers of this job, as seen by the `rank`-th of `size`."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
@@ -59,7 +60,7 @@ class Workers:
 
     @classmethod
     def join(cls, device: torch.device) -> Self | None:
-        """Connect to the other workers; None where there are none."""
+        """Connect to the other workers; None if there are none."""
         if not dist.is_available() or int(os.environ.get("WORLD_SIZE", 1)) == 1:
             return None
         if not dist.is_initialized():
@@ -133,14 +134,14 @@ class Workers:
                 warn_of_torch("R9", "updates run", model.update_path)
         if native is not None:
             figures = native.train(model, joined)
-            # The workers' results are equal to the bit, unless their CPUs are of different kinds,
-            # which round differently. Such differences must not add up.
+            # The workers' results are equal to the bit unless their CPUs are of different kinds and
+            # round differently. Such differences must not add up.
             with model.timing.add_time("align"):
                 self.align(native.flat.tensors[:1])
                 if model.target_kl is not None:
                     self._align_ends(model, native.flat)
             return figures
-        model._minibatch()  # where R2 is asked for, it says that it does not apply
+        model._minibatch()  # if R2 was asked for, this warns that it does not apply
         learnt = self._train_in_torch(model, rollout)
         return torch.stack(learnt).mean(dim=0).cpu().numpy() if learnt else None
 
@@ -198,7 +199,7 @@ class Workers:
         parts = zip(*(torch.split(one, [c.nbytes for c in columns]) for one in told), strict=True)
         joined = []
         for column, of_all in zip(columns, parts, strict=True):
-            # Cloned, since a view of eight bytes may not begin at every one.
+            # Cloned, since a view as eight-byte numbers needs aligned memory.
             own = [
                 one.clone().view(column.dtype).view(-1, n_envs, *column.shape[1:]) for one in of_all
             ]
@@ -225,7 +226,7 @@ class Workers:
         if len(at):
             with timing.add_time("backward"):
                 (share * loss).backward()  # type: ignore[no-untyped-call]
-        # A mean over nothing is NaN: where no transition is its own, a worker adds zeros.
+        # A mean over nothing is NaN, so a worker without a transition in the minibatch adds zeros.
         figures = share * figures if len(at) else torch.zeros_like(figures)
         with timing.add_time("all_reduce"):
             grads = (torch.zeros_like(p) if p.grad is None else p.grad for p in params)
@@ -234,7 +235,7 @@ class Workers:
                 dist.all_reduce(flat)
             parts = torch.split(flat, [*(p.numel() for p in params), len(figures)])
             for p, grad in zip(params, parts[:-1], strict=True):
-                p.grad = grad.view_as(p) if p.requires_grad else None  # Adam would move it on
+                p.grad = grad.view_as(p) if p.requires_grad else None  # or Adam would move it
         with timing.add_time("clip"):
             nn.utils.clip_grad_norm_(params, model.max_grad_norm)
         with timing.add_time("optimizer"):
@@ -248,7 +249,7 @@ class Workers:
         began = perf_counter()
         try:
             yield
-        except RuntimeError as error:  # of Gloo and of NCCL alike
+        except RuntimeError as error:  # of Gloo and NCCL
             raise WorkerLostError(
                 f"worker {self.rank} of {self.size}: another one has ended or hangs; start again "
                 f"from the last checkpoint ({str(error).splitlines()[0]})"

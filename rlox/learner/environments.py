@@ -1,4 +1,4 @@
-"""Makes one vector environment, in which the trainers learn, of whatever the user gave."""
+"""Makes the vector environment that a trainer learns in from what the user gave."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from rlox.timing import Timing
 
 
 class TimedEnv(VectorWrapper):
-    """A Python vector environment whose steps show as the phase `python_env`."""
+    """A Python vector environment whose steps are timed as the phase `python_env`."""
 
     def __init__(self, env: AnyEnv) -> None:
         super().__init__(env)
@@ -29,7 +29,7 @@ class TimedEnv(VectorWrapper):
 
 
 class NoEnv(VectorEnv[Any, Any, Any]):
-    """In place of environments: the spaces of a trainer that was loaded without any."""
+    """Takes the place of environments: the spaces of a trainer that was loaded without any."""
 
     def __init__(self, spaces: Sequence[Any], n_envs: int) -> None:
         self.num_envs, self.timing = n_envs, Timing(enabled=False)
@@ -44,15 +44,15 @@ class NoEnv(VectorEnv[Any, Any, Any]):
 
 
 def make_vector_env(env: Any, n_envs: int) -> AnyEnv:
-    """A vector environment that resets within the step, or is a `NextStep`, and has a `timing`.
+    """A vector environment with same-step autoreset, or a `NextStep`, that has a `timing`.
 
     `env` is the id of a registered environment (`n_envs` of them are made), one environment, a
-    callable that makes one, several callables, or a vector environment, of Gymnasium's kind or of
-    Stable-Baselines3's, or what a trainer's `get_env()` returned; all but an id bring their own
-    number of environments.
+    callable that makes one, several callables, a vector environment of Gymnasium's or of
+    Stable-Baselines3's kind, or what a trainer's `get_env()` returned. All but an id bring their
+    own number of environments.
     """
     if isinstance(env, str):
-        return VecEnv(env, n_envs, copy=False)  # what is kept of a step is copied
+        return VecEnv(env, n_envs, copy=False)  # trainers copy what they keep of a step
     if getattr(env, "__dict__", {}).get("of_a_trainer"):
         env = env.venv
     if isinstance(env, OfTrainer):
@@ -82,7 +82,7 @@ def make_vector_env(env: Any, n_envs: int) -> AnyEnv:
 
 
 def _remedy(env: AnyEnv, mode: object) -> str:
-    """What to make instead of an environment that resets with `mode`."""
+    """What to use instead of an environment with this autoreset `mode`."""
     n, same_step = env.num_envs, "gymnasium.vector.AutoresetMode.SAME_STEP"
     maker, where = "make_env", ", where make_env() makes one environment"
     if env.spec is not None:
@@ -99,12 +99,12 @@ def _remedy(env: AnyEnv, mode: object) -> str:
 
 def rust_core(env: object) -> _core.VecEnv | None:
     """The environments in Rust behind `env`, unless Python code steps them: a subclass of `VecEnv`
-    may have a step of its own."""
+    may have its own `step`."""
     if type(env) is VecEnv and isinstance(env.backend, NativeBackend):
         return env.backend.core
     return None
 
 
 def final_obs(infos: Any, rows: NDArray[np.intp], space: gym.Space[Any]) -> NDArray[Any]:
-    """Last observations, as rows, of the episodes that ended in `rows`."""
+    """The last observations, as rows, of the episodes that ended in the environments `rows`."""
     return flatten_obs(stacked([infos["final_obs"][row] for row in rows], space), space)

@@ -21,11 +21,11 @@ def evaluate_policy(
     return_episode_rewards: bool = False,
     warn: bool = True,
 ) -> tuple[Any, Any]:
-    """Mean and deviation of the returns of `n_eval_episodes`; with `return_episode_rewards` their
-    returns and lengths.
+    """Mean and standard deviation of the returns of `n_eval_episodes`; with
+    `return_episode_rewards`, the returns and lengths instead.
 
     `model` has a `predict`; `env` is what a trainer takes. Several environments share the episodes.
-    Returns are those of a `Monitor` where there is one.
+    Returns are those of a `Monitor` if there is one.
     """
     made = make_vector_env(env, 1)
     if isinstance(made, NextStep):

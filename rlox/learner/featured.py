@@ -48,8 +48,8 @@ EXTRACTORS: dict[str, type[nn.Module]] = {
 
 @dataclass
 class PolicyKwargs:
-    """What `policy_kwargs` may hold, with the defaults of Stable-Baselines3; None: the policy's, or
-    no arguments."""
+    """The keys of `policy_kwargs`, with the defaults of Stable-Baselines3. None: the policy's own
+    default, or no arguments."""
 
     net_arch: list[int] | dict[str, list[int]] | list[dict[str, list[int]]] | None = None
     activation_fn: type[nn.Module] | None = None
@@ -70,7 +70,7 @@ class PolicyKwargs:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> "PolicyKwargs":
-        """`given`; TypeError for what it must not hold."""
+        """The values `given`; TypeError for an unknown key."""
         known = {one.name for one in fields(cls)}
         given = dict(given or {})
         refuse_left_out("policy_kwargs", {k: v for k, v in given.items() if k not in known})
@@ -106,20 +106,20 @@ class PolicyKwargs:
         return kind(shown(space), **kwargs)
 
     def optimizer(self, **usual: Any) -> Callable[[nn.Module, float], torch.optim.Optimizer]:
-        """What makes the optimiser that was asked for, of a module and a learning rate; Adam has
-        the `usual` settings, unless others are given."""
+        """A function that makes the optimiser from a module and a learning rate. Adam has the
+        `usual` settings, unless others are given."""
         kind: Any = self.optimizer_class or torch.optim.Adam
         settings = usual if kind is torch.optim.Adam else {}
         settings |= self.optimizer_kwargs or {}
         return lambda module, rate: kind(module.parameters(), lr=rate, **settings)
 
     def noise(self, n_latent: int, act_dim: int, usual: float, squashes: bool) -> StateDependent:
-        """New noise that depends on the state; `usual` is where `log_std` begins by itself."""
+        """New noise that depends on the state; `usual` is the default initial `log_std`."""
         start = usual if self.log_std_init is None else self.log_std_init
         return StateDependent(n_latent, act_dim, start, self.full_std, self.use_expln, squashes)
 
     def head(self, space: spaces.Space[Any], n_latent: int) -> Head:
-        """What PPO draws actions by."""
+        """The distribution from which PPO draws actions."""
         if not self.use_sde:
             return head_for(space, self.log_std_init or 0.0)
         if not isinstance(space, spaces.Box):
@@ -176,12 +176,12 @@ class MlpExtractor(nn.Module):
 
 
 class Seeing(nn.Module):
-    """A module above a features extractor."""
+    """A module with a features extractor below it."""
 
     def _see(
         self, space: spaces.Space[Any], kwargs: PolicyKwargs, extractor: nn.Module | None = None
     ) -> int:
-        """Take `extractor`, or make one; returns how many features it gives."""
+        """Take `extractor`, or make one; returns the number of its features."""
         self.shown = Shown(space, kwargs.normalize_images)
         self.features_extractor = kwargs.extractor(space) if extractor is None else extractor
         return int(self.features_extractor.features_dim)  # type: ignore[arg-type]
@@ -192,8 +192,8 @@ class Seeing(nn.Module):
 
 
 class FeaturesActorCritic(Seeing, ActorCritic):
-    """Policy and value function above a features extractor, which they share unless told not to;
-    the parts are called as in Stable-Baselines3."""
+    """Policy and value function above a features extractor, which they share by default. The parts
+    have their names in Stable-Baselines3."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class FeaturesActorCritic(Seeing, ActorCritic):
             orthogonal(self.value_net, 1.0)
 
     def _features(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Those of the policy and those of the value function."""
+        """The features for the policy and those for the value function."""
         observations = self.shown(obs)
         features = self.features_extractor(observations)
         if self.vf_features_extractor is None:
@@ -251,7 +251,7 @@ class FeaturesActorCritic(Seeing, ActorCritic):
         of_policy, of_value = self._features(obs)
         said = self._said(of_policy)
         log_probs, entropy = self.head.log_prob(said, actions), self.head.entropy(said)
-        # Where there is no formula: -log pi(a|s) has the entropy as its mean.
+        # Where the entropy has no formula: the mean of -log pi(a|s) estimates it.
         return self._value(of_value), log_probs, -log_probs if entropy is None else entropy
 
     def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
@@ -318,8 +318,8 @@ class StateDependentActor(Seeing, SacPolicy):
 
 
 class FeaturesCritic(Seeing):
-    """SAC's Q functions above a features extractor: one of their own, or `extractor`, the actor's,
-    which learns from the actor's loss alone."""
+    """SAC's Q functions above a features extractor: their own, or `extractor`, which is the
+    actor's and learns from the actor's loss alone."""
 
     def __init__(
         self, space: spaces.Space[Any], kwargs: PolicyKwargs, act_dim: int,

@@ -1,5 +1,5 @@
-"""From rows of observations to the input of a policy's layers: unpacks rows, and has the features
-extractors of Stable-Baselines3 under its names."""
+"""Turns rows of observations into the input of a policy's layers. It has the features extractors of
+Stable-Baselines3, under their names."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -14,7 +14,7 @@ from rlox.learner.spaces import is_image, part_shape, parts
 
 
 def channels_first(space: spaces.Box) -> bool:
-    """Whether the first axis of images is that of the channels: the shortest one is."""
+    """Whether the first axis of images has the channels: it does if it is the shortest one."""
     return int(np.argmin(space.shape)) == 0
 
 
@@ -29,8 +29,9 @@ def shown(space: spaces.Space[Any]) -> spaces.Space[Any]:
 
 
 def in_order(obs: Any, space: spaces.Space[Any]) -> Any:
-    """`obs`, an array or a tensor of one observation or several, in the order of `space`: images
-    may have their channels first, as Stable-Baselines3's `VecTransposeImage` gives them."""
+    """`obs`, an array or tensor of one or several observations, with the axes in the order of
+    `space`. Images may have their channels first, as Stable-Baselines3's `VecTransposeImage`
+    does."""
     if isinstance(space, spaces.Dict):
         if not isinstance(obs, Mapping) or not obs.keys() >= space.spaces.keys():
             return obs
@@ -50,7 +51,7 @@ def in_order(obs: Any, space: spaces.Space[Any]) -> Any:
 
 def with_channels_first(env: Any) -> Any:
     """`env`, a vector environment of Stable-Baselines3's kind, with `VecTransposeImage` around it
-    where that library's trainers put one: where images have their channels last."""
+    where that library's trainers would put one: if images have their channels last."""
     from stable_baselines3.common.vec_env import VecTransposeImage, is_vecenv_wrapped
 
     in_place = shown(env.observation_space) == env.observation_space
@@ -62,7 +63,7 @@ def with_channels_first(env: Any) -> Any:
 
 
 def features_size(space: spaces.Space[Any]) -> int:
-    """Numbers of one observation as it is shown to networks: a `Discrete` is one-hot."""
+    """The numbers that networks get for one observation; a `Discrete` is one-hot."""
     if isinstance(space, spaces.Discrete):
         return int(space.n)
     if isinstance(space, spaces.MultiDiscrete):
@@ -71,11 +72,11 @@ def features_size(space: spaces.Space[Any]) -> int:
 
 
 class Shown(nn.Module):
-    """Rows `[B, row_length]`, as float32, to what a features extractor is given: a tensor, or for a
-    `Dict` one for each key. Discrete ones become one-hot, images have their channels first.
+    """Turns rows `[B, row_length]` of float32 into the input of a features extractor: a tensor, or
+    for a `Dict` one for each key. Discrete values become one-hot; images have their channels first.
 
-    `scales`: whether images within a `Dict` become floats from 0 to 1. Where the whole observation
-    is an image, the trainer has done so.
+    `scales`: whether images within a `Dict` become floats from 0 to 1. If the whole observation is
+    an image, the trainer has scaled it.
     """
 
     def __init__(self, space: spaces.Space[Any], scales: bool = True) -> None:
@@ -109,7 +110,7 @@ class Shown(nn.Module):
 
 
 def _one_hot(numbers: Tensor, n: int) -> Tensor:
-    """`[B, n]`; torch's own cannot be compiled."""
+    """One-hot rows `[B, n]`; torch's own function cannot be compiled."""
     return (numbers[:, None] == torch.arange(n, device=numbers.device)).float()
 
 
@@ -120,8 +121,9 @@ def _for_convolutions(space: spaces.Space[Any], normalized: bool) -> bool:
 
 
 def takes_normalized_images(extractor: type[nn.Module]) -> bool:
-    """Whether the extractor takes `normalized_image`, by which it does not ask for bytes and
-    bounds: those of images here and in Stable-Baselines3, and classes derived from them."""
+    """Whether the extractor has an argument `normalized_image`, with which images need not be
+    bytes: the image extractors of this library and Stable-Baselines3, and classes derived from
+    them."""
     of_images = ("NatureCNN", "CombinedExtractor")
     known = (__name__, "stable_baselines3.common.torch_layers")
     return any(c.__name__ in of_images and c.__module__ in known for c in extractor.__mro__)
@@ -139,8 +141,8 @@ class FlattenExtractor(nn.Module):
 
 
 class NatureCNN(nn.Module):
-    """The convolutions of Mnih et al. 2015 and one linear layer. With `normalized_image`, for a Box
-    of any three axes, the channels first."""
+    """The convolutions of Mnih et al. 2015 and one linear layer. With `normalized_image` it takes a
+    Box with any three axes, channels first."""
 
     def __init__(
         self,
@@ -172,7 +174,7 @@ class NatureCNN(nn.Module):
 
 
 class CombinedExtractor(nn.Module):
-    """A `NatureCNN` for each image of a `Dict`, all else as it is; side by side."""
+    """A `NatureCNN` for each image of a `Dict`; all other entries flat; joined to one vector."""
 
     def __init__(
         self,

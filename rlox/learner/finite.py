@@ -11,12 +11,12 @@ from rlox.learner.environments import rust_core
 if TYPE_CHECKING:
     from rlox.learner.algorithm import Algorithm
 
-LARGEST = float(np.finfo(np.float32).max)  # that networks and buffers can hold
-NOBODY = np.empty(0, np.intp)  # numbers of environments
+LARGEST = float(np.finfo(np.float32).max)  # the largest number of networks and buffers
+NOBODY = np.empty(0, np.intp)  # no environment
 
 
 class FiniteSteps:
-    """Checks what the environments of a trainer give, before anything is learnt from it.
+    """Checks the observations and rewards of a trainer's environments before they are learnt from.
 
     Environments in Rust give finite numbers and are not checked. Raises ValueError, with the
     environment's number and its step, for NaN and for numbers that are infinite as float32.
@@ -39,8 +39,8 @@ class FiniteSteps:
         rows: NDArray[np.intp],
         last: NDArray[Any] | None,
     ) -> None:
-        """A step that is not counted yet: observations `[n_envs, obs_dim]`, rewards and ends of
-        episodes `[n_envs]`, and of the environments `rows` the `last` observations."""
+        """Check a step that is not counted yet: observations `[n_envs, obs_dim]`, rewards and ends
+        of episodes `[n_envs]`, and the `last` observations of the environments `rows`."""
         if not self._needed:
             return
         envs, taken = range(len(obs)), self.model._all_envs
@@ -57,8 +57,7 @@ class FiniteSteps:
         taken: int,
         anew: NDArray[np.bool_] | None = None,
     ) -> None:
-        # One sum of squares costs a third of checking each number, and NaN fails this check as
-        # well.
+        # One sum of squares takes a third of the time of checking each number. NaN fails it too.
         if values.dtype.kind != "f" or float(np.vdot(values, values)) <= LARGEST:
             return
         good = np.abs(values) <= LARGEST
@@ -68,7 +67,7 @@ class FiniteSteps:
         model, env = self.model, int(envs[row])
         one = getattr(model.vector_env.unwrapped, "envs", [model.vector_env])[
             0
-        ]  # of Gymnasium's, the first
+        ]  # the first of Gymnasium's environments
         name = one.spec.id if one.spec else type(one.unwrapped).__name__
         where = f" at index {at[0]}" if at else ""
         if anew is not None and anew[env]:

@@ -1,5 +1,5 @@
-"""torch's parameters and Adam's moments as views of flat vectors, which one compiled graph, or
-Rust, updates in one pass."""
+"""torch's parameters and Adam's moments as views of flat vectors, so that one compiled graph, or
+Rust, updates all of them in one pass."""
 
 from functools import cached_property
 from typing import Any
@@ -10,14 +10,14 @@ from torch import Tensor
 
 from rlox.learner.native.networks import Unfit
 
-CLIP_EPSILON = 1e-6  # of torch.nn.utils.clip_grad_norm_
+CLIP_EPSILON = 1e-6  # as in torch.nn.utils.clip_grad_norm_
 
 
 class Flat:
-    """Parameters side by side in one float32 vector; modules and optimiser keep working with them.
+    """Parameters side by side in one float32 vector. Modules and optimiser keep working with them.
 
-    `tensors`: the parameters and, where there is an optimiser, its two moments. `steps`: how many
-    steps it has made, a number for each parameter. Raises `Unfit` where these differ.
+    `tensors`: the parameters and, if there is an optimiser, its two moments. `steps`: the number of
+    its steps, for each parameter. Raises `Unfit` if these numbers differ.
     """
 
     def __init__(self, params: list[Tensor], optimizer: torch.optim.Adam | None) -> None:
@@ -29,20 +29,20 @@ class Flat:
         self.tensors: tuple[Tensor, ...] = (values,)
         if optimizer is not None:
             self._state = optimizer.state
-            # Where torch wants them.
+            # The device on which torch keeps them.
             at = values.device if optimizer.param_groups[0].get("fused") else torch.device("cpu")
             self._adopt_moments([self._state[param] for param in params], at)
 
     @cached_property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """`tensors` as NumPy sees them."""
+        """`tensors` as NumPy arrays."""
         return tuple(tensor.numpy() for tensor in self.tensors)
 
     def _adopt_moments(self, states: list[dict[str, Tensor]], at: torch.device) -> None:
         steps = {float(state.get("step", 0.0)) for state in states}
         if len(steps) > 1:
             raise Unfit("Adam has taken more steps with some parameters than with others")
-        # As torch has them, so that it can go on by itself.
+        # In torch's form, so that torch can continue with them.
         self.steps = torch.full((len(states),), steps.pop(), device=at)
         for state, step in zip(states, self.steps, strict=True):
             state["step"] = step
@@ -54,19 +54,19 @@ class Flat:
             self.tensors += (moment,)
 
     def views(self, vector: Tensor) -> list[Tensor]:
-        """Those parts of a vector that belong to the parameters, in their shapes."""
+        """The parts of a vector that belong to the parameters, in their shapes."""
         parts = torch.split(vector, [param.numel() for param in self.params])
         return [part.view_as(param) for part, param in zip(parts, self.params, strict=True)]
 
     def holds(self) -> bool:
         """Whether parameters and moments are still views of the vectors. They are not if a state
-        was loaded into the optimiser, or a parameter was given other data."""
+        was loaded into the optimiser, or if a parameter was given other data."""
         return [param.data_ptr() for param in self.params] == self._pointers and (
             self.optimizer is None or self.optimizer.state is self._state
         )
 
     def begin_step(self) -> tuple[float, float, float, float, int]:
-        """Count a step of Adam's; its lr, beta1, beta2, eps, and its number."""
+        """Count a step of Adam; returns lr, beta1, beta2, eps, and the step's number."""
         assert self.optimizer is not None
         self.steps += 1
         group = self.optimizer.param_groups[0]

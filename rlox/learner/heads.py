@@ -1,4 +1,4 @@
-"""Distributions of actions, made of the output of a policy's last layer."""
+"""Distributions of actions, from the output of a policy's last layer."""
 
 import math
 
@@ -12,26 +12,26 @@ from rlox.learner.policies import HALF_LOG_2PI, gaussian_log_prob
 
 
 class Head(nn.Module):
-    """`n_inputs` numbers a row make a distribution of actions."""
+    """A distribution of actions from `n_inputs` numbers a row."""
 
     n_inputs: int
-    needs_latent = False  # whether what the layer before has said is given, too, side by side
+    needs_latent = False  # whether it also needs the features of the layer before, side by side
 
     def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
         """Actions; the most likely ones if `deterministic`."""
         raise NotImplementedError
 
     def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:
-        """Of the actions, `[B]`."""
+        """Log-probabilities of the actions, `[B]`."""
         raise NotImplementedError
 
     def entropy(self, said: Tensor) -> Tensor | None:
-        """`[B]`; None where there is no formula."""
+        """The entropy, `[B]`; None if there is no formula."""
         raise NotImplementedError
 
 
 class Categoricals(Head):
-    """One choice, or several independent ones; `numbers` of possibilities."""
+    """One choice, or several independent ones, with these `numbers` of possibilities."""
 
     def __init__(self, numbers: list[int], single: bool) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Bernoullis(Head):
 
 
 class Gaussian(Head):
-    """A diagonal Gaussian whose `log_std` is free of the state."""
+    """A diagonal Gaussian whose `log_std` does not depend on the state."""
 
     def __init__(self, n: int, log_std_init: float) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Gaussian(Head):
 
 
 def head_for(space: spaces.Space[object], log_std_init: float = 0.0) -> Head:
-    """The head whose actions are of `space`."""
+    """The distribution of actions in `space`."""
     if isinstance(space, spaces.Discrete):
         return Categoricals([int(space.n)], single=True)
     if isinstance(space, spaces.MultiDiscrete):

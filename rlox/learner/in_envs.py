@@ -16,7 +16,7 @@ from rlox.timing import Timing
 
 
 class InEnvs:
-    """The part of a trainer that knows its environments and their episodes."""
+    """The part of a trainer that handles its environments and their episodes."""
 
     vector_env: AnyEnv
     env_id: str | None
@@ -42,12 +42,12 @@ class InEnvs:
 
     @property
     def _all_envs(self) -> int:
-        """Environments of all processes that train this model."""
+        """The number of environments of all processes that train this model."""
         return self.n_envs * (self._workers.size if self._workers else 1)
 
     @property
     def env(self) -> Any:
-        """As `get_env()`; `vector_env` is what the trainer steps, of Gymnasium's kind."""
+        """As `get_env()`. `vector_env` is Gymnasium's kind, which the trainer steps."""
         return self.get_env()
 
     @env.setter
@@ -55,9 +55,9 @@ class InEnvs:
         self.set_env(env)
 
     def get_env(self) -> Any:
-        """The environments as Stable-Baselines3's kind of vector environment: the one that was
-        given, or this trainer's with the methods of one; where the program has imported that
-        library, images have their channels first, by a wrapper. None if the trainer has none."""
+        """The environments as a vector environment of Stable-Baselines3's kind: the one that was
+        given, or this trainer's with the same methods. If the program has imported that library, a
+        wrapper puts the channels of images first. None if the trainer has no environments."""
         if isinstance(self.vector_env, NoEnv):
             return None
         if not isinstance(self._their_env, their_base()) or self._their_env is None:
@@ -67,12 +67,13 @@ class InEnvs:
         return self._their_env
 
     def _env_moved(self) -> None:
-        """The environments were reset or stepped from outside the trainer: episodes begin anew."""
+        """Called when code outside the trainer resets or steps the environments: new episodes
+        begin."""
         self._last_obs = None
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
-        """Train in `env` from here on, from new episodes on; with `force_reset=False`, in those
-        that are under way if `env` is what the trainer has. ValueError for other spaces."""
+        """Train in `env` from now on, in new episodes. With `force_reset=False` the present
+        episodes continue if `env` is the trainer's own. ValueError for other spaces."""
         own = (self.get_env(), self.vector_env, getattr(self.vector_env, "theirs", None))
         if env is not None and any(env is one for one in own):
             if force_reset:
@@ -95,7 +96,7 @@ class InEnvs:
         self._watch_env()
 
     def _watch_env(self) -> None:
-        """Note the environments whose steps are counted."""
+        """Look up the parts of the environments that each counted step needs."""
         self._their_env = None
         self._next_step = self.vector_env if isinstance(self.vector_env, NextStep) else None
         self._told_episodes = getattr(self.vector_env, "told_episodes", None)
@@ -115,34 +116,35 @@ class InEnvs:
         return [{"r": r, "l": length} for r, length in latest]
 
     def _reset_env(self) -> NDArray[Any]:
-        """First observations. Every training begins with episodes of another seed."""
+        """Reset; returns the first observations. Every `learn` uses another seed."""
         seed = self._env_seed
         if seed is not None:
             self._env_seed = self._new_seed()
-            seed += self._rank * self.n_envs  # as if one process had them all
+            seed += self._rank * self.n_envs  # the seeds of one process with all environments
         obs = flatten_obs(self.vector_env.reset(seed=seed)[0], self.observation_space)
         self._begin_episodes(obs)
         return obs
 
     def _go_on_from(self, obs: NDArray[Any]) -> None:
-        """Learn on in the episodes that are under way in the environments, which show `obs`; in new
-        ones where that is another number of environments, or several processes have them."""
+        """Continue in the episodes that are under way in the environments, whose observations are
+        `obs`. New episodes begin if the number of environments differs, or if several processes
+        share them."""
         if self._workers or len(obs) != self.n_envs:
             return
         self._begin_episodes(obs)
         self._last_obs = obs
 
     def _begin_episodes(self, obs: NDArray[Any]) -> None:
-        """Book steps from here on, the environments showing `obs`."""
+        """Count steps from here on; `obs` are the environments' present observations."""
         self._running_return = np.zeros(self.n_envs)
         self._running_length = np.zeros(self.n_envs, dtype=np.int64)
-        self._episode_starts = np.ones(self.n_envs, np.float32)  # of the step to come
+        self._episode_starts = np.ones(self.n_envs, np.float32)  # of the next step
         self._finite.reset(obs)
         self.vector_env.stepped_by = self  # type: ignore[attr-defined]
 
     def _current_obs(self) -> NDArray[Any]:
-        """What the environments show; new episodes where none are under way, or where another
-        trainer has stepped them since."""
+        """The present observations. New episodes begin if none are under way, or if another trainer
+        has stepped the environments meanwhile."""
         if self._last_obs is None or self.vector_env.stepped_by is not self:  # type: ignore[attr-defined]
             self._last_obs = self._reset_env()
         return self._last_obs
@@ -154,7 +156,7 @@ class InEnvs:
         self._running_length += 1
         if self._next_step is not None:
             self._running_length -= self._next_step.idle
-        if np.count_nonzero(dones):  # a fifth of what dones.any() takes
+        if np.count_nonzero(dones):  # takes a fifth of the time of dones.any()
             told = self._told_episodes and self._told_episodes(np.flatnonzero(dones))
             if told is None:
                 self.episode_returns += [float(x) for x in self._running_return[dones]]

@@ -1,5 +1,4 @@
-"""Runs the networks of a policy in few operations: the actor alone, or actor and critic
-together."""
+"""Runs a policy's networks with few operations: the actor alone, or actor and critic together."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -25,7 +24,7 @@ from rlox.learner.policies import (
 
 
 def _tanh_(x: Tensor) -> Tensor:
-    """NumPy's, on the CPU: for few numbers its call is the shorter one."""
+    """tanh in place. On the CPU it is NumPy's, whose call takes less time for few numbers."""
     if x.device.type != "cpu":
         return torch.tanh_(x)
     array = x.numpy()
@@ -37,7 +36,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": _tanh_, "relu": t
 
 
 class _Layers:
-    """A network with copies of its weights as they are now: not for training."""
+    """A network with copies of its present weights; it is not for training."""
 
     def __init__(
         self, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str
@@ -56,7 +55,7 @@ class _Layers:
 
 
 class ActorInTorch:
-    """The actor of `policy`."""
+    """The actor of `policy`, in torch."""
 
     def __init__(
         self, policy: CategoricalActorCritic | GaussianActorCritic, actor: Network
@@ -65,26 +64,27 @@ class ActorInTorch:
         self._layers = _Layers(actor.params[::2], actor.params[1::2], actor.activation)
 
     def __call__(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Actions drawn; to be called under `torch.no_grad()`."""
+        """Draw actions; to be called under `torch.no_grad()`."""
         return self._draw_actions(self._layers(obs), generator)
 
 
 def fit_for_rust(policy: ActorCritic) -> ActorCriticNetworks:
-    """The networks of a policy whose actor Rust knows; `Unfit` of another."""
+    """The networks of a policy whose actor Rust can run; `Unfit` for another."""
     found = actor_critic_networks(policy)
     require_plain_parameters([*found.actor.params, *found.log_std])
     return found
 
 
 class ActorInRust:
-    """The actor of `policy`, with its weights as they are now, in one call into Rust (R17). Draws
-    what torch would, from the same random numbers."""
+    """The actor of `policy`, with its present weights, as one call into Rust (R17). It draws the
+    same actions as torch, from the same random numbers."""
 
     def __init__(self, policy: ActorCritic) -> None:
         parts = fit_for_rust(policy)
         self._see, self._n_noise = parts.see, parts.actor.widths[-1]
         deviations = vector(parts.log_std) if parts.log_std else None
-        # As torch draws: normals for numbers, uniform noise for bits, exponential for choices.
+        # The same draws as torch's: normal for a Gaussian, uniform for bits, exponential for
+        # choices.
         self._draw_noise: Callable[..., Tensor] = Tensor.exponential_
         if parts.log_std or parts.bits:
             self._draw_noise = Tensor.uniform_ if parts.bits else Tensor.normal_
@@ -114,21 +114,22 @@ class Joined:
         weights, biases = (
             list(zip(actor.params[i::2], critic.params[i::2], strict=True)) for i in (0, 1)
         )
-        # Both see the observations; from there on each sees its own.
+        # Both networks get the observations; after that each gets its own features.
         joined = [torch.cat(weights[0]), *(block_diag(a, c) for a, c in weights[1:])]
         self._layers = _Layers(joined, [torch.cat(pair) for pair in biases], actor.activation)
 
     def __call__(
         self, obs: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions drawn, their log-probabilities `[B]`, and values `[B]`; as `ActorInTorch`'s."""
+        """Draw actions; returns them with log-probabilities `[B]` and values `[B]`. To be called
+        under `torch.no_grad()`."""
         x = self._layers(obs)
         actions, log_probs = self._draw(x[:, :-1], generator=generator)
         return actions, log_probs, x[:, -1]
 
 
 def actor_in_torch(policy: ActorCritic) -> ActorInTorch | None:
-    """The policy's actor in torch, if it is of a kind that Rust knows."""
+    """The policy's actor in torch, if it is of a kind that Rust could run; otherwise None."""
     if not isinstance(policy, CategoricalActorCritic | GaussianActorCritic):
         return None
     try:
@@ -138,7 +139,7 @@ def actor_in_torch(policy: ActorCritic) -> ActorInTorch | None:
 
 
 def actor_in_rust(policy: ActorCritic) -> ActorInTorch | ActorInRust | None:
-    """The policy's actor in Rust, where Rust knows it; else as `actor_in_torch`'s."""
+    """The policy's actor in Rust if Rust can run it; otherwise as `actor_in_torch`."""
     try:
         return ActorInRust(policy)
     except Unfit:
@@ -146,7 +147,7 @@ def actor_in_rust(policy: ActorCritic) -> ActorInTorch | ActorInRust | None:
 
 
 def unfit_for_rust(policy: ActorCritic) -> str | None:
-    """Why `actor_in_rust` gives no actor in Rust; None where it does."""
+    """Why `actor_in_rust` gives no actor in Rust; None if it does."""
     try:
         fit_for_rust(policy)
     except Unfit as reason:
@@ -155,8 +156,8 @@ def unfit_for_rust(policy: ActorCritic) -> str | None:
 
 
 def join(policy: ActorCritic) -> Joined | None:
-    """The policy as one network, where it is one that Rust would know, and its networks have as
-    many layers and the same activation."""
+    """The policy as one network, if Rust could run it and both its networks have the same number of
+    layers and the same activation; otherwise None."""
     if not isinstance(policy, CategoricalActorCritic | GaussianActorCritic):
         return None
     try:

@@ -21,12 +21,12 @@ SHOWN = {
 
 
 class Logger:
-    """Latest value of each figure in `values`, under the names of Stable-Baselines3.
+    """The latest value of each figure, in `values`, under the names of Stable-Baselines3.
 
-    `tensorboard_log` is the folder that gets a folder of event files for each run, as PPO_1, PPO_2;
-    None writes none. With `verbose` figures are printed. `handed_to` is the logger that a trainer's
-    `set_logger` was given. It gets all figures, and attributes that this class lacks are looked up
-    there.
+    `tensorboard_log` is the folder in which each run gets a folder of event files, PPO_1, PPO_2, …;
+    None writes none. With `verbose` figures are printed. `handed_to` is the logger given to a
+    trainer's `set_logger`. It gets all figures too, and attributes that this class lacks are looked
+    up there.
     """
 
     def __init__(self, tensorboard_log: str | Path | None = None, verbose: int = 0) -> None:
@@ -35,7 +35,7 @@ class Logger:
         self.handed_to: Any = None
         self._means: dict[str, tuple[float, int]] = {}
         self._excluded: dict[str, tuple[str, ...]] = {}
-        self._others: dict[str, Any] = {}  # pictures and the like, for TensorBoard, once
+        self._others: dict[str, Any] = {}  # pictures and the like, which TensorBoard gets once
         self._writer: SummaryWriter | None = None
         self._progress: Progress | None = None
         self._task: TaskID | None = None
@@ -52,8 +52,8 @@ class Logger:
     def start(
         self, name: str, num_timesteps: int, end: int, progress_bar: bool, new_run: bool = True
     ) -> None:
-        """Training goes on from `num_timesteps` to `end`; a `new_run` is one of its own, another
-        goes on with this trainer's, or with the last there is."""
+        """Training goes from `num_timesteps` to `end`. A `new_run` gets a folder of its own;
+        otherwise this trainer's run continues, or the last one in the folder."""
         self._start, self._clock = num_timesteps, time.perf_counter()
         if self._folder is not None and (new_run or self._writer is None):
             if self._writer is not None:
@@ -86,9 +86,9 @@ class Logger:
         value: Any = None,
         exclude: str | tuple[str, ...] | None = None,
     ) -> None:
-        """Set figures, or the one of that name; `exclude` names where it is not shown: "stdout",
-        "tensorboard". Stable-Baselines3's `Figure`, `Image`, `Video` and `HParam`, and texts, are
-        written to TensorBoard."""
+        """Set the figures of a mapping, or the figure `key`. `exclude` names outputs that do not
+        get it: "stdout", "tensorboard". Stable-Baselines3's `Figure`, `Image`, `Video` and
+        `HParam`, and texts, are written to TensorBoard."""
         for name, one in (key if isinstance(key, Mapping) else {key: value}).items():
             excluded = (exclude,) if isinstance(exclude, str) else exclude
             self._excluded[name] = excluded or ()
@@ -102,20 +102,20 @@ class Logger:
     def record_mean(
         self, key: str, value: float, exclude: str | tuple[str, ...] | None = None
     ) -> None:
-        """Set a figure to the mean of what was given for it since figures were shown."""
+        """Set a figure to the mean of the values given for it since figures were last shown."""
         total, n = self._means.get(key, (0.0, 0))
         self._means[key] = total + float(value), n + 1
         self.record(key, (total + float(value)) / (n + 1), exclude)
 
     @property
     def name_to_value(self) -> dict[str, float]:
-        """`values`, by Stable-Baselines3's name."""
+        """`values`, under Stable-Baselines3's name."""
         return self.values
 
     @property
     def output_formats(self) -> list[Any]:
-        """Stable-Baselines3's outputs: those of a logger that was handed in, or its writer for
-        TensorBoard around ours."""
+        """Outputs as Stable-Baselines3 has them: those of the logger that was handed over, or its
+        TensorBoard writer around ours."""
         if self.handed_to is not None:
             return list(self.handed_to.output_formats)
         if self._writer is None:
@@ -138,7 +138,7 @@ class Logger:
             self._progress.update(self._task, completed=num_timesteps)
 
     def dump(self, num_timesteps: int) -> None:
-        """Show and write the figures as they stand."""
+        """Show and write the present figures."""
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
         self.values["time/sps"] = (num_timesteps - self._start) / elapsed
         if self._progress is not None and self._task is not None:
@@ -170,7 +170,7 @@ class Logger:
         print("\n".join([line, *rows, line]))
 
     def stop(self) -> None:
-        """End the progress bar and bring what is written to the disk."""
+        """End the progress bar and flush the event files."""
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
@@ -179,8 +179,9 @@ class Logger:
 
 
 def _run(folder: Path, name: str, new: bool) -> Path:
-    """The folder of a run, numbered as Stable-Baselines3 does: a `new` one after the last there
-    is, made here so that no other process takes it; else the last, or the first."""
+    """The folder of a run, numbered as in Stable-Baselines3. A `new` run comes after the last one,
+    and its folder is made here so that no other process takes it; otherwise it is the last one, or
+    the first if there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     beginnings = (path.name.removeprefix(f"{name}_") for path in folder.glob(f"{name}_*"))
     last = max((int(number) for number in beginnings if number.isdecimal()), default=0)
@@ -193,8 +194,8 @@ def _run(folder: Path, name: str, new: bool) -> Path:
 
 
 def _write_other(writer: "SummaryWriter", key: str, value: Any, step: int) -> None:
-    """Write a value that is no number: a text, or one of Stable-Baselines3's classes, known by its
-    attributes."""
+    """Write a value that is no number: a text, or one of Stable-Baselines3's classes, which are
+    recognised by their attributes."""
     if hasattr(value, "figure"):
         writer.add_figure(key, value.figure, step, close=value.close)
     elif hasattr(value, "frames"):

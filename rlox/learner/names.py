@@ -1,12 +1,12 @@
-"""Parameters under the names that they have in Stable-Baselines3: in a module's `state_dict`, and
-in what is loaded into it. Names of earlier versions of this library are loaded, too."""
+"""Gives parameters their names in Stable-Baselines3, in a module's `state_dict` and when one is
+loaded. Names of earlier versions of this library are accepted too."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
 
-# Of a module's own names, and of theirs; `{last}` is the number of a Sequential's last layer.
+# Beginnings of our names, and of theirs; `{last}` is the number of a Sequential's last layer.
 Pairs = Mapping[str, str]
 ACTOR_CRITIC: Pairs = {
     "actor.{last}.": "action_net.",
@@ -22,7 +22,7 @@ TWINS: Pairs = {"q1.": "qf0.", "q2.": "qf1."}
 
 
 def use_their_names(module: nn.Module, pairs: Pairs) -> None:
-    """`module.state_dict()` has their names, and `load_state_dict` takes them."""
+    """Make `module.state_dict()` have their names, and `load_state_dict` accept them."""
     module.register_state_dict_post_hook(  # type: ignore[no-untyped-call]
         _Renames(pairs, to_theirs=True)
     )
@@ -40,7 +40,7 @@ class _Renames:
     def __call__(self, module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
         pairs = self._pairs(module)
         entries = list(state.items())
-        state.clear()  # made anew, so that the order stays
+        state.clear()  # filled again in the same order
         for name, value in entries:
             state[self._renamed(name, prefix, pairs)] = value
 

@@ -1,4 +1,4 @@
-"""What a trainer with a replay buffer does between updates: step, with noise, and store."""
+"""What a trainer with a replay buffer does between updates: it steps, with noise, and stores."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -40,8 +40,8 @@ class TrainFreq(NamedTuple):
 
 
 def bootstraps_time_limits(replay_buffer_kwargs: Mapping[str, Any] | None) -> bool:
-    """Whether what follows a time limit is worth what the critics say; ValueError for what a replay
-    buffer does not take."""
+    """Whether values are bootstrapped after a time limit; ValueError for other arguments of a
+    replay buffer."""
     given = dict(replay_buffer_kwargs or {})
     found = given.pop("handle_timeout_termination", True)
     if given:
@@ -54,16 +54,16 @@ def bootstraps_time_limits(replay_buffer_kwargs: Mapping[str, Any] | None) -> bo
 
 class LentStream:
     """A stream of random numbers for code that draws from NumPy's global stream, as
-    Stable-Baselines3's action noises do. Their numbers then follow from the trainer's seed, and the
-    global stream is not advanced."""
+    Stable-Baselines3's action noises do. Their numbers are then determined by the trainer's seed,
+    and the global stream is not advanced."""
 
     def __init__(self, seed: int) -> None:
         self._state: Any = np.random.RandomState(seed).get_state()
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Within, NumPy's global functions draw from this stream."""
-        theirs = np.random.get_state()  # noqa: NPY002 - the global stream is what is lent
+        """In this block NumPy's global functions draw from this stream."""
+        theirs = np.random.get_state()  # noqa: NPY002 - the global stream is replaced meanwhile
         np.random.set_state(self._state)  # noqa: NPY002
         try:
             yield
@@ -87,7 +87,7 @@ class OffPolicy(Algorithm):
     _bootstraps_time_limits = True
     _n_updates = 0
     _moves_targets = True  # whether the next update moves the target networks
-    _noises: list[Any]  # for each environment, if there is any
+    _noises: list[Any]  # one for each environment; empty without noise
     _explore_rng: np.random.Generator
     _figures: dict[str, torch.Tensor | float]
     _native: Any
@@ -112,19 +112,19 @@ class OffPolicy(Algorithm):
         )
 
     def _draw(self) -> Any:
-        """A batch of the replay buffer, as NumPy arrays."""
+        """A batch from the replay buffer, as NumPy arrays."""
         buffer = self.replay_buffer
         if isinstance(buffer, PrioritizedReplayBuffer):
             buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / max(self._end, 1))
-        return buffer.sample(self.batch_size, copy=False)  # learned from before the next is drawn
+        return buffer.sample(self.batch_size, copy=False)  # used up before the next one is drawn
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
-        """`gradient_steps` updates from what the replay buffer holds, without a step of the
-        environments, from batches of `batch_size`."""
+        """`gradient_steps` updates with batches of `batch_size` from the replay buffer, without a
+        step of the environments."""
         require_integers(0, gradient_steps=gradient_steps)
         require_integers(1, batch_size=batch_size)
         own, self.batch_size = self.batch_size, batch_size
-        if self._end == 0:  # no learn has been: compiling is for so many updates, or not at all
+        if self._end == 0:  # before any `learn`, compiling must pay within these updates
             self.optimizations = switchboard.for_run(self._asked, self._chosen, gradient_steps)
         try:
             with torch_settings(*self._torch_settings()), self._torch_held():
@@ -133,7 +133,7 @@ class OffPolicy(Algorithm):
             self.batch_size = own
 
     def _torch_held(self) -> AbstractContextManager[None]:
-        """Within, torch leaves the processor to updates in Rust, if that is where they run."""
+        """In this block torch leaves the cores to updates in Rust, if that is where they run."""
         held: AbstractContextManager[None] = (
             self._native.torch_held() if self._native else nullcontext()
         )
@@ -152,7 +152,7 @@ class OffPolicy(Algorithm):
 
     def save_replay_buffer(self, path: str | Path | IO[bytes]) -> None:
         """Write the transitions of the replay buffer, the oldest first, as `save` writes. A path
-        without an ending gets `.pkl`. ValueError where they are drawn by priority."""
+        without an ending gets `.pkl`. ValueError for a prioritised buffer."""
         if isinstance(self.replay_buffer, PrioritizedReplayBuffer):
             raise ValueError(
                 "prioritized: a buffer with priorities is not written; save_replay_buffer takes "
@@ -164,9 +164,9 @@ class OffPolicy(Algorithm):
     def load_replay_buffer(
         self, path: str | Path | IO[bytes], truncate_last_traj: bool = True
     ) -> None:
-        """Learn from the transitions that `save_replay_buffer` wrote, in place of those there are;
-        of more than `buffer_size`, from the latest. ValueError where observations or actions are of
-        another size. `truncate_last_traj` is for hindsight replay, which there is not."""
+        """Replace the replay buffer's transitions by those that `save_replay_buffer` wrote; of more
+        than `buffer_size`, the latest are taken. ValueError if observations or actions have another
+        size. `truncate_last_traj` is for hindsight replay, which this library does not have."""
         columns = {name: column.numpy() for name, column in read(path, ".pkl").items()}
         buffer = self._new_buffer()
         buffer.push_batch(*(columns[name] for name in COLUMNS))
@@ -176,13 +176,13 @@ class OffPolicy(Algorithm):
         timing, freq = self.timing, self.train_freq
         by_steps = freq.unit == "step"
         obs = self._current_obs()
-        # Asked once, since a step without an update costs little more than what is asked.
+        # Decided once here: a step without an update costs little more than the decision.
         explore = self._noisy_actions if self._noises else self._chosen_actions
         if self._noises:
             self._noise_stream = LentStream(self._new_seed())
         steps = ended = 0  # since the last updates
-        shown = len(self.episode_returns)  # when figures were
-        while steps or not self._finished():  # what is begun is learnt from
+        shown = len(self.episode_returns)  # at the time when figures were last shown
+        while steps or not self._finished():  # steps that were taken are learnt from
             if steps == 0:
                 self._callback.on_rollout_start()
             self._explore_anew(steps)
@@ -194,14 +194,14 @@ class OffPolicy(Algorithm):
             with timing.add_time("store"):
                 new_obs = flatten_obs(raw, self.observation_space)
                 dones = terminations | truncations
-                # The target of the last step of an episode looks at its final observation, not at
-                # the first one of the next episode; it bootstraps unless the task itself ended.
+                # The target of an episode's last step uses its final observation, not the first one
+                # of the next episode; it bootstraps unless the task itself ended.
                 next_obs, rows, last = new_obs.copy(), np.flatnonzero(dones), None
                 if len(rows):
                     next_obs[rows] = last = final_obs(infos, rows, self.observation_space)
                 self._finite.step(new_obs, rewards, dones, rows, last)
                 store = self._store_taken if self._next_step else self.replay_buffer.push_batch
-                # What is taken to have terminated is not bootstrapped.
+                # A step that counts as terminated is not bootstrapped.
                 ended_here = terminations if self._bootstraps_time_limits else dones
                 store(obs, next_obs, actions, rewards.astype(np.float32), ended_here, truncations)
                 self._last_obs = obs = new_obs
@@ -227,14 +227,15 @@ class OffPolicy(Algorithm):
                 self._log({name: float(value) for name, value in self._figures.items()})
 
     def _has_enough(self) -> bool:
-        """Whether training has begun, with the transitions for it: after `load` there are none."""
+        """Whether updates may begin, and the buffer has transitions for them: after `load` it has
+        none."""
         if self.num_timesteps <= self.learning_starts:
             return False
         stored = len(self.replay_buffer)
         return stored > self.learning_starts or stored == self.replay_buffer.capacity
 
     def _store_taken(self, *step: NDArray[Any]) -> None:
-        """Store a step of those environments that took one."""
+        """Store the step of the environments that took one."""
         assert self._next_step is not None
         taken = ~self._next_step.idle
         if taken.any():

@@ -1,4 +1,4 @@
-"""What PPO does between updates: rollouts, in Rust or in torch."""
+"""What PPO does between updates: it collects rollouts, in Rust or in torch."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,11 +15,11 @@ from rlox.learner.native.rollout import NativeRollouts
 
 
 class RolloutBuffer(NamedTuple):
-    """A copy of a rollout by Stable-Baselines3's names, arrays `[n_steps, n_envs, …]`; observations
-    as rows, as the networks are given them. `episode_starts` is 1 where a step is an episode's
-    first; to the reward of a step that a time limit ends, the discounted value of what would have
-    followed is added. Of environments that reset in a step of their own it is `[N, 1, …]`, those
-    steps being left out."""
+    """A copy of a rollout under Stable-Baselines3's names, arrays `[n_steps, n_envs, …]`;
+    observations are rows, as networks get them. `episode_starts` is 1 for an episode's first step.
+    If a time limit ends a step, the discounted value of the final observation is added to its
+    reward. For environments with next-step autoreset the shape is `[N, 1, …]`, since the steps that
+    only reset are left out."""
 
     observations: NDArray[np.float32]
     actions: NDArray[np.float32]
@@ -31,7 +31,7 @@ class RolloutBuffer(NamedTuple):
     episode_starts: NDArray[np.float32]
 
     def size(self) -> int:
-        """Of the first axis."""
+        """The length of the first axis."""
         return len(self.returns)
 
 
@@ -41,7 +41,7 @@ class OnPolicy(Algorithm):
     n_steps: int
     _native_rollouts: NativeRollouts | None
     _rollout_number: int
-    _rollout: Rollout | None = None  # that is learnt from
+    _rollout: Rollout | None = None  # the one being learnt from
     _stepped: tuple[NDArray[Any], NDArray[Any]]  # its rewards, and which steps begin an episode
 
     def train(self, rollout: Rollout) -> None:
@@ -50,21 +50,21 @@ class OnPolicy(Algorithm):
 
     @property
     def rollout_buffer(self) -> RolloutBuffer | None:
-        """The rollout that is learnt from, for callbacks: from `on_rollout_end` until the next is
+        """The rollout being learnt from, for callbacks: from `on_rollout_end` until the next one is
         collected."""
         if self._rollout is None:
             return None
         one = self._rollout
         columns = [*one, one.returns - one.advantages]
-        shape = (-1, 1 if self._next_step is not None else self.n_envs)  # idle steps are left out
+        shape = (-1, 1 if self._next_step is not None else self.n_envs)  # without mere resets
         arrays = [*(part.cpu().numpy() for part in columns), *self._stepped]
         return RolloutBuffer(*(part.reshape(*shape, *part.shape[1:]).copy() for part in arrays))
 
     def _book_rollout(
         self, rewards: NDArray[Any], ended: NDArray[Any], taken: NDArray[np.intp] | slice
     ) -> None:
-        """Keep, for `rollout_buffer`, what a rollout's steps gave, and which of them an episode
-        ended at, `[n_steps, n_envs]` each; `taken` of them are learnt from."""
+        """Keep for `rollout_buffer` a rollout's rewards and the steps at which an episode ended,
+        `[n_steps, n_envs]` each; the steps `taken` are learnt from."""
         starts = np.concatenate([self._episode_starts[None], ended])
         self._episode_starts = starts[-1].astype(np.float32)
         columns = (part.reshape(-1)[taken] for part in (rewards, starts[:-1]))
@@ -89,8 +89,8 @@ class OnPolicy(Algorithm):
 
     @property
     def rollout_path(self) -> str:
-        """ "native" where the next rollout is collected in Rust (R4), else "torch", with the reason
-        if R4 was asked for."""
+        """ "native" if the next rollout is collected in Rust (R4), otherwise "torch", with the
+        reason if R4 was asked for."""
         if self._native_rollouts is None:
             return "torch"
         reason = self._native_rollouts.unfit()

@@ -1,5 +1,5 @@
-"""A pair of the training loop: the workloads of an optimisation. Their arms are real parts of a
-trainer that is made with and without it."""
+"""A pair of the training loop: the workloads of an optimisation. Both sides are real parts of
+trainers, one made with the optimisation and one without it."""
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,20 +12,21 @@ Size = Mapping[str, int]
 
 # Sizes that a case is drawn from: small, so that hundreds of cases take seconds.
 _CASES = {"n_envs": 3, "n_steps": 5, "batch_size": 9, "hidden": 6, "layers": 3}
-_CALLS = 2  # of a case: the second one begins where the first has ended
+_CALLS = 2  # of a case: the second one continues where the first has ended
 
 
 class Arm(NamedTuple):
-    """One side of a pair: the call that is timed, and the outcome of its last result, which is
-    compared."""
+    """One side of a pair: the call that is timed, and a function that gives the values of its last
+    result, which are compared."""
 
     call: Callable[[], Any]
     outcome: Callable[[Any], Sequence[Any]] = list
 
 
 class Workload(NamedTuple):
-    """`make(optimizations, size, seed)` gives an arm; `missing()` says why there is none here.
-    Cases are drawn from `cases`, {name: (least, most)}, where small ones would not reach the seam.
+    """`make(optimizations, size, seed)` gives one side. `missing()` says why this machine cannot
+    run it. Cases are drawn from `cases`, {name: (least, most)}, if the usual small ones would not
+    execute the code that the optimisation changes.
     """
 
     name: str
@@ -36,14 +37,14 @@ class Workload(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """An optimisation's workloads, and by how much its twins may differ there (0: to the bit)."""
+    """An optimisation's workloads, and how much its twins may differ in them (0: not a bit)."""
 
     id: str
     tolerance: float
     workloads: Sequence[Workload]
 
     def agree(self, seed: int) -> None:
-        """Raise AssertionError where the twins disagree on the case that `seed` draws."""
+        """Raise AssertionError if the twins differ in the case that `seed` draws."""
         rng = random.Random(seed)
         for workload in self.workloads:
             if workload.missing() is None:
@@ -56,11 +57,11 @@ class Pair(NamedTuple):
                     self.compare(before, after)
 
     def arms(self, workload: Workload, size: Size, seed: int) -> tuple[Arm, Arm]:
-        """Baseline and optimised."""
+        """The baseline's side and the optimised one."""
         return workload.make((), size, seed), workload.make((self.id,), size, seed)
 
     def compare(self, before: Sequence[Any], after: Sequence[Any]) -> None:
-        """Raise AssertionError where the outcomes differ by more than the tolerance."""
+        """Raise AssertionError if the results differ by more than the tolerance."""
         for one, other in zip(before, after, strict=True):
             one, other = (torch.as_tensor(x).detach().cpu() for x in (one, other))
             torch.testing.assert_close(other, one, rtol=self.tolerance, atol=self.tolerance)

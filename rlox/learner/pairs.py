@@ -1,7 +1,8 @@
 """The pairs of the training loop: for each of R1 to R17, the work that it changes, at its sizes.
 
-Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
-tested with what it chooses. As `rlox._laboratory.pairs` for the data plane: verified, then timed.
+Each side is a real part of a trainer that was made with or without the optimisation, so what the
+switchboard chooses is tested as well. As in `rlox._laboratory.pairs` for the data plane, twins are
+compared first and then timed.
 """
 
 import copy
@@ -21,7 +22,7 @@ from rlox.learner.ppo import PPO, Rollout
 from rlox.learner.sac import SAC
 from rlox.learner.torch_settings import SMALL_PRODUCT, torch_settings, why_not_numpy, why_not_onednn
 
-ENVS = ("CartPole-v1", "Pendulum-v1")  # PPO's; which of them is drawn by the seed
+ENVS = ("CartPole-v1", "Pendulum-v1")  # for PPO; the seed chooses one
 
 
 def _act(on: Collection[str], size: Size, seed: int) -> Arm:
@@ -56,7 +57,7 @@ def _ppo_update(
     space = model.action_space
     if isinstance(space, spaces.Discrete):
         actions = torch.randint(int(space.n), (n,), generator=rng)
-    else:  # not the mode, where gradients are zero up to rounding
+    else:  # not the mode, at which gradients are zero up to rounding
         actions = torch.randn(n, math.prod(space.shape or ()), generator=rng)
     obs = torch.randn(n, model.obs_dim, generator=rng)
     noise, advantages, returns = torch.randn(3, n, generator=rng)
@@ -77,8 +78,8 @@ def _ppo_update(
 
 
 def _on_device(device: str) -> Workload:
-    """R10: an update there and on the CPU; one minibatch an epoch, since the devices shuffle
-    differently."""
+    """R10: an update on that device and on the CPU. An epoch is one minibatch, since the devices
+    shuffle differently."""
 
     def make(on: Collection[str], size: Size, seed: int) -> Arm:
         return _ppo_update(on, size, seed, device if "R10" in on else "cpu", size["batch_size"])
@@ -99,10 +100,10 @@ def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _sac_update_by_values(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R13: the same, but the outputs of the learnt networks are compared, not their parameters.
-    Where a gradient is zero up to rounding, Adam's first steps are as large as elsewhere, and
-    change the outputs little. In cases that are `smooth` there is no ReLU, whose gradient jumps
-    where rounding moves it over its edge; of products as large as these, that is 1 case in 100."""
+    """R13: the same, but the outputs of the learnt networks are compared and not their parameters.
+    Where a gradient is zero up to rounding, Adam's first steps are as large as elsewhere, but
+    change the outputs little. Cases that are `smooth` have no ReLU: its gradient jumps where
+    rounding moves an input across 0, which happens in 1 of 100 cases with products this large."""
     call, model = _sac_updates(on, size, seed)
     if "smooth" in size:
         for module in (model.policy, model.critic, model.critic_target):
@@ -155,7 +156,7 @@ def _compiled_sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _collecting(on: Collection[str], size: Size, seed: int) -> PPO:
-    """A trainer that collects, and learns nothing."""
+    """A trainer that collects rollouts and learns nothing."""
     shape: dict[str, Any] = {name: size[name] for name in ("n_envs", "n_steps")}
     model = PPO(ENVS[seed % 2], seed=seed, optimizations=on, **shape)
     model.train = lambda rollout: None  # type: ignore[method-assign]
@@ -163,8 +164,9 @@ def _collecting(on: Collection[str], size: Size, seed: int) -> PPO:
 
 
 def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R4: a rollout. Each twin draws its own actions. For both, torch must compute the
-    log-probabilities and the values that the rollout holds: both differences are zero."""
+    """R4: a rollout. Each twin draws its own actions. For both, torch computes the
+    log-probabilities and the values again, and the differences to those in the rollout must be
+    zero."""
     model = _collecting(on, size, seed)
 
     def differences(rollout: Rollout | None) -> list[Tensor]:
@@ -177,8 +179,8 @@ def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _eager_rollout(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R14: a rollout in torch, of the same draws; with R1, whose place it takes, and what else is
-    of use there."""
+    """R14: a rollout in torch, with the same draws. R1, which R14 replaces, is on, and others that
+    matter there."""
     on = {"R1", "R7", "R8", *on}
     model = _collecting(on, size, seed)
     settings = model._torch_settings()
@@ -211,7 +213,7 @@ def _polyak(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _step(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R7: actions handed over, and a step of the environments."""
+    """R7: passing actions on, and a step of the environments."""
     model = PPO("CartPole-v1", n_envs=size["n_envs"], seed=seed, optimizations=on)
     model._reset_env()
     actions = np.random.default_rng(seed).integers(2, size=model.n_envs)
@@ -220,7 +222,7 @@ def _step(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _store(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R8: a rollout's steps stored, and its columns made of them."""
+    """R8: storing a rollout's steps, and making its columns of them."""
     n = size["n_envs"]
     rng = torch.Generator().manual_seed(seed)
     rewards = np.random.default_rng(seed).normal(size=n)
@@ -245,8 +247,8 @@ def _store(on: Collection[str], size: Size, seed: int) -> Arm:
 def _train(
     algorithm: type[PPO] | type[SAC], id_: str, least: int, n_steps: int
 ) -> Callable[[Collection[str], Size, int], Arm]:
-    """R6 and R11: as many environment steps, from `least` environments or from more. What is
-    learnt differs; the number of steps does not."""
+    """R6 and R11: the same number of environment steps, from `least` environments or from more.
+    What is learnt differs; the number of steps does not."""
 
     def make(on: Collection[str], size: Size, seed: int) -> Arm:
         n_envs = size["n_envs"] if id_ in on else least
@@ -349,6 +351,6 @@ PAIRS = {
 
 
 def workload_of(id_: str, name: str) -> tuple[Pair, Workload]:
-    """A pair and its workload. KeyError where there is none."""
+    """A pair and its workload. KeyError if there is none."""
     pair = PAIRS[id_]
     return pair, {workload.name: workload for workload in pair.workloads}[name]

@@ -2,9 +2,9 @@
 
 `PPO(policy=…)` takes an `ActorCritic`, `SAC(policy=…)` a `StochasticPolicy` whose actions lie in
 [-1, 1], `SAC(critic=…)` any module with `forward(obs, actions) -> (q1, q2)`, or more or fewer. Only
-the methods count, not the base class. Observations arrive flat, `[B, obs_dim]` float32. Noise is to
-be drawn from the `generator` that is handed in: what comes from torch's global one is not
-reproduced by the trainer's `seed`. A `StochasticPolicy` that also has `from_noise(obs, noise)`, as
+the methods matter, not the base class. Observations are flat, `[B, obs_dim]` float32. Noise must be
+drawn from the `generator` that is passed: the trainer's `seed` does not determine what is drawn
+from torch's global one. A `StochasticPolicy` that also has `from_noise(obs, noise)`, as
 `SquashedGaussianActor` has, can be compiled into SAC's update (R3).
 """
 
@@ -30,8 +30,8 @@ LOG_2 = math.log(2)
 class StochasticPolicy(nn.Module):
     """A policy that can be sampled from: what `predict` and the collectors need.
 
-    Calling it with a batch of observations, as they come from the environment, does what it does in
-    Stable-Baselines3. Its trainer tells it how observations are shown to it (`acting`).
+    Called with a batch of observations, as they come from the environment, it does the same as in
+    Stable-Baselines3. Its trainer sets how observations become its input (`acting`).
     """
 
     acting: Acting | None = None
@@ -47,7 +47,7 @@ class StochasticPolicy(nn.Module):
         raise NotImplementedError
 
     def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
-        """Draw new noise for `n` environments, where it depends on the state (gSDE); else
+        """Draw new noise for `n` environments, if the noise depends on the state (gSDE); otherwise
         ValueError."""
         raise ValueError("policy.reset_noise: belongs to a policy that was made with use_sde=True")
 
@@ -65,21 +65,21 @@ class StochasticPolicy(nn.Module):
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> Predicted:
-        """As the trainer's, and without it."""
+        """As the trainer's `predict`, but without the trainer."""
         if self.acting is None:
             raise ValueError("policy.predict: the policy belongs to no trainer yet")
         return self.acting.predict(self, observation, deterministic, None, self.device)
 
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
-        """One observation, or a batch, as a batch of tensors, of a Dict a dictionary of them, and
-        whether it was a batch."""
+        """One observation, or a batch, as a batch of tensors (for a Dict, a dictionary of them);
+        and whether it was a batch."""
         if self.acting is None:
             raise ValueError("policy.obs_to_tensor: the policy belongs to no trainer yet")
         return self.acting.tensors(observation, self.device)
 
     @property
     def device(self) -> torch.device:
-        """Where its parameters are."""
+        """The device of its parameters."""
         return next((p.device for p in self.parameters()), torch.device("cpu"))
 
     def set_training_mode(self, mode: bool) -> None:
@@ -87,9 +87,9 @@ class StochasticPolicy(nn.Module):
         self.train(mode)
 
     def save(self, path: str | Path | IO[bytes]) -> None:
-        """Write the weights and how the policy was made, for `load`. ValueError for a policy that a
-        trainer has not made by name."""
-        from rlox.learner.policy_arguments import write_policy  # which makes policies of this file
+        """Write the weights, and how the policy was made, for `load`. ValueError for a policy that
+        a trainer has not made from a name."""
+        from rlox.learner.policy_arguments import write_policy  # imports this module
 
         write_policy(self, path)
 
@@ -100,16 +100,16 @@ class StochasticPolicy(nn.Module):
         device: str | torch.device = "auto",
         policy_kwargs: Mapping[str, Any] | None = None,
     ) -> Self:
-        """The policy that `save` wrote, which acts without a trainer. No code is run from the file.
-        `policy_kwargs` replace those of the file."""
+        """The policy that `save` wrote, for acting without a trainer. No code is run from the file.
+        `policy_kwargs` replace those in the file."""
         from rlox.learner.policy_arguments import read_policy
 
         return read_policy(cls, path, device, policy_kwargs)
 
 
 class SacPolicy(StochasticPolicy):
-    """SAC's actor, which is the whole policy here. The policy of Stable-Baselines3 has actor and
-    critics; they are found under its names, and are no parts of this module."""
+    """SAC's actor, which is the whole policy here. Stable-Baselines3's policy contains actor and
+    critics; they can be reached under its names, but are no submodules of this one."""
 
     critics: tuple[nn.Module, nn.Module] | None = None  # the trainer's, and their targets
 
@@ -120,12 +120,12 @@ class SacPolicy(StochasticPolicy):
 
     @property
     def critic(self) -> nn.Module:
-        """The trainer's."""
+        """The trainer's critic."""
         return self._critics()[0]
 
     @property
     def critic_target(self) -> nn.Module:
-        """The trainer's."""
+        """The trainer's target critic."""
         return self._critics()[1]
 
     def _critics(self) -> tuple[nn.Module, nn.Module]:
@@ -135,7 +135,7 @@ class SacPolicy(StochasticPolicy):
 
 
 class ActorCritic(StochasticPolicy):
-    """Policy and value function: what PPO learns."""
+    """A policy and a value function, which PPO learns together."""
 
     def forward(self, obs: Any, deterministic: bool = False) -> Any:
         """Actions, values and log-probabilities, as Stable-Baselines3's policies give them."""
@@ -157,14 +157,14 @@ class ActorCritic(StochasticPolicy):
 
 
 def learning_part(critic: nn.Module) -> nn.Module:
-    """The part that the critic's loss changes, without a features extractor that it shares with the
-    actor."""
+    """The part of the critic that its loss changes: all but a features extractor that it shares
+    with the actor."""
     return cast(nn.Module, getattr(critic, "learning_part", critic))
 
 
 @contextmanager
 def frozen(critic: nn.Module) -> Iterator[None]:
-    """Inside, the part that the critic's loss changes gets no gradient."""
+    """In this block the part that the critic's loss changes gets no gradient."""
     learning = [p for p in learning_part(critic).parameters() if p.requires_grad]
     for p in learning:
         p.requires_grad_(False)
@@ -184,7 +184,7 @@ def mlp(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
 
 
 def trunk(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
-    """The same with `activation` at the end; nothing where there is one size."""
+    """The same with `activation` at the end; empty if there is only one size."""
     layers = [mlp(sizes, activation), activation()] if len(sizes) > 1 else []
     return nn.Sequential(*layers)
 
@@ -229,7 +229,7 @@ class CategoricalActorCritic(ActorCritic):
     def draw(
         self, logits: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        """As `get_action_and_logprob`, from what the actor says."""
+        """As `get_action_and_logprob`, from the actor's output."""
         log_probs = F.log_softmax(logits, dim=-1)
         actions = (
             log_probs.argmax(dim=-1) if deterministic else self.draw_actions(log_probs, generator)
@@ -237,8 +237,8 @@ class CategoricalActorCritic(ActorCritic):
         return actions, log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
     def draw_actions(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Actions `[B]`, from what the actor says."""
-        # The same draw as torch.multinomial's, without its checks, which cost more than the draw.
+        """Actions `[B]`, from the actor's output."""
+        # The same draw as torch.multinomial's, without its checks, which take longer than the draw.
         waiting = torch.empty_like(logits).exponential_(generator=generator)
         return (logits - waiting.log_()).argmax(dim=-1)
 
@@ -253,7 +253,8 @@ class CategoricalActorCritic(ActorCritic):
 
 
 class GaussianActorCritic(ActorCritic):
-    """As `CategoricalActorCritic`, for a `Box`: diagonal Gaussian, log_std free of the state."""
+    """As `CategoricalActorCritic`, for a `Box`: a diagonal Gaussian whose log_std does not depend
+    on the state."""
 
     def __init__(
         self,
@@ -279,12 +280,12 @@ class GaussianActorCritic(ActorCritic):
     def draw(
         self, mean: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        """As `get_action_and_logprob`, from what the actor says."""
+        """As `get_action_and_logprob`, from the actor's output."""
         actions = mean if deterministic else self.draw_actions(mean, generator)
         return actions, gaussian_log_prob(actions, mean, self.log_std)
 
     def draw_actions(self, mean: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Actions `[B, act_dim]`, from what the actor says."""
+        """Actions `[B, act_dim]`, from the actor's output."""
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         return mean + self.log_std.exp() * noise
 
@@ -326,7 +327,7 @@ class SquashedGaussianActor(SacPolicy):
         return _squashed(mean, log_std, noise)
 
     def from_noise(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """As `get_action_and_logprob`, from standard normals `[B, act_dim]` drawn elsewhere."""
+        """As `get_action_and_logprob`, from given standard normals `[B, act_dim]`."""
         return _squashed(*self._moments(obs), noise)
 
     def _moments(self, obs: Tensor) -> tuple[Tensor, Tensor]:
@@ -361,7 +362,8 @@ class TwinCritic(nn.Module):
 
 
 class Temperature(nn.Module):
-    """SAC's alpha: "auto" learns it from 1 on, "auto_0.1" from 0.1 on, a number fixes it."""
+    """SAC's alpha: "auto" learns it, beginning at 1; "auto_0.1" begins at 0.1; a number fixes
+    it."""
 
     def __init__(self, ent_coef: float | str) -> None:
         super().__init__()

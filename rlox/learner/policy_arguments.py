@@ -1,4 +1,4 @@
-"""The arguments `policy` and `policy_kwargs` of the trainers, and what is made of them."""
+"""Makes policies from the trainers' arguments `policy` and `policy_kwargs`."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,12 +18,12 @@ from rlox.learner.saved import read, write
 from rlox.learner.spaces import as_saved, from_saved, is_image, warn_of_flattening
 from rlox.learner.their_policies import TheirPolicy
 
-MakeOptimizer = Callable[[nn.Module, float], Any]  # of a module and a learning rate
+MakeOptimizer = Callable[[nn.Module, float], Any]  # from a module and a learning rate
 Policy = TypeVar("Policy", bound=StochasticPolicy)
 
 
 def _name(policy: str | None, space: spaces.Space[Any]) -> str:
-    """The policy's name, where none was given that of one that sees `space`."""
+    """The policy's name; if none was given, that of a policy for the observation `space`."""
     usual = "MultiInputPolicy" if isinstance(space, spaces.Dict) else "MlpPolicy"
     return policy or usual
 
@@ -31,8 +31,8 @@ def _name(policy: str | None, space: spaces.Space[Any]) -> str:
 def with_sde(
     use_sde: bool, sde_sample_freq: int, policy: Any, policy_kwargs: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-    """`policy_kwargs` of a trainer that was given these two. `Unsupported` for what goes with
-    `use_sde` and is asked for without it, ValueError for a policy that is made already."""
+    """`policy_kwargs` with a trainer's arguments `use_sde` and `sde_sample_freq`. `Unsupported` for
+    keys that need `use_sde` if it is not set, ValueError with a policy object."""
     require_flags(use_sde=use_sde)
     require_integers(-1, sde_sample_freq=sde_sample_freq)
     given = policy_kwargs or {}
@@ -54,7 +54,7 @@ def _own_optimizer(module: Any, rate: float) -> torch.optim.Optimizer:
 def ppo_policy(
     policy: Any, policy_kwargs: Mapping[str, Any] | None, acting: Acting, rate: float
 ) -> tuple[Any, MakeOptimizer | None]:
-    """PPO's policy, made or given, and what makes its optimiser; None: Adam as PPO has it."""
+    """PPO's policy, made or given, and a function that makes its optimiser; None: PPO's Adam."""
     space, actions = acting.observation_space, acting.action_space
     make: MakeOptimizer | None = None
     if isinstance(policy, type):
@@ -68,7 +68,7 @@ def ppo_policy(
         policy = make_actor_critic(space, actions, kwargs)
         policy.made_from = name, policy_kwargs or {}
         if kwargs.optimizer_class is not None or kwargs.optimizer_kwargs is not None:
-            # As in Stable-Baselines3, whose epsilon is another where settings are given.
+            # As in Stable-Baselines3, where Adam's epsilon differs if settings are given.
             make = kwargs.optimizer(
                 **({} if kwargs.optimizer_kwargs is not None else {"eps": 1e-5})
             )
@@ -86,8 +86,8 @@ def sac_networks(
     acting: Acting,
     adam: MakeOptimizer,
 ) -> tuple[Any, Any, MakeOptimizer]:
-    """SAC's actor and critic, made or given, and what makes their optimisers: `adam`, with the
-    settings given, unless another kind is asked for."""
+    """SAC's actor and critic, made or given, and a function that makes their optimisers: `adam`
+    with the given settings, unless another kind is asked for."""
     space, make = acting.observation_space, adam
     named = policy is None or isinstance(policy, str)
     if isinstance(policy, type):
@@ -141,7 +141,7 @@ def write_policy(policy: StochasticPolicy, path: str | Path | IO[bytes]) -> None
         "of_sac": isinstance(policy, SacPolicy),
         "state": policy.state_dict(),
     }
-    write(saved, path, "")  # as Stable-Baselines3, which adds no ending
+    write(saved, path, "")  # without an ending, as in Stable-Baselines3
 
 
 def read_policy(
@@ -162,7 +162,7 @@ def read_policy(
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced
         made: StochasticPolicy = (
             make_actor_and_critic(space, _size(actions), kwargs)[0]
-            if saved.get("of_sac", saved["squashed"])  # files of earlier versions do not tell
+            if saved.get("of_sac", saved["squashed"])  # missing in files of earlier versions
             else make_actor_critic(space, actions, kwargs)
         )
     if not isinstance(made, cls):

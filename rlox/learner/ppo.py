@@ -1,7 +1,7 @@
 """Proximal Policy Optimization, Schulman et al. 2017 (arXiv 1707.06347).
 
-Names and habits are those of Stable-Baselines3. So are the defaults of `PPO("MlpPolicy", env)`; in
-the short form, `PPO(env)`, rollouts, minibatches and their number are others (`SHORT`).
+Names and behaviour are those of Stable-Baselines3. So are the defaults of `PPO("MlpPolicy", env)`;
+the short form, `PPO(env)`, has other rollouts, minibatches and number of epochs (`SHORT`).
 """
 
 import warnings
@@ -66,30 +66,30 @@ class PPO(OnPolicy):
     Args:
         policy: "MlpPolicy", "CnnPolicy" (images), "MultiInputPolicy" (a Dict), a policy class of
             Stable-Baselines3's kind, or an `rlox.learner.policies.ActorCritic`. None: two 64 x 64
-            tanh networks, above a features extractor where observations are no vector.
+            tanh networks, above a features extractor if observations are not a vector.
         env: id of a registered environment, one environment, a vector environment of Gymnasium's or
-            Stable-Baselines3's kind, or callables that make environments. What is made of an id
-            returns the same arrays at every step, as `VecEnv(…, copy=False)` does: who steps
-            `model.vector_env` copies what is kept.
+            Stable-Baselines3's kind, or callables that make environments. Environments made from an
+            id return the same arrays at every step, as `VecEnv(…, copy=False)` does; so copy what
+            you keep when you step `model.vector_env` yourself.
         learning_rate: Adam's; a number, or a function of the part of training that remains.
         n_steps: steps per environment between updates (2048; short form 128).
         batch_size: transitions per minibatch (64; short form 512); the last one of an epoch may be
             smaller.
         n_epochs: passes over a rollout (10; short form 4).
         gamma: discount.
-        gae_lambda: bias against variance of the advantages (Schulman et al. 2016).
+        gae_lambda: trades bias for variance of the advantages (Schulman et al. 2016).
         clip_range: epsilon of equation 7; as learning_rate, a number or a function.
-        clip_range_vf: the same for values, which may move so far from those of the rollout; None
-            lets them.
-        normalize_advantage: to mean 0 and deviation 1, in each minibatch.
+        clip_range_vf: how far values may move from those of the rollout, like clip_range; None: any
+            distance.
+        normalize_advantage: scale advantages to mean 0 and deviation 1, in each minibatch.
         ent_coef: c2 of equation 9.
         vf_coef: c1 of equation 9.
-        max_grad_norm: the gradient is clipped to this length.
-        use_sde: explore by generalised state-dependent noise (gSDE, Raffin et al. 2020), of actions
-            in a Box; in torch.
+        max_grad_norm: the gradient is clipped to this norm.
+        use_sde: explore by generalised state-dependent noise (gSDE, Raffin et al. 2020); for
+            actions in a Box; runs in torch.
         sde_sample_freq: steps after which that noise is drawn anew; -1: once a rollout.
-        target_kl: an update ends where the policies differ by more than 1.5 times this.
-        stats_window_size: episodes in the means that are shown.
+        target_kl: an update ends when the policies differ by more than 1.5 times this.
+        stats_window_size: number of episodes in the means that are shown.
         tensorboard_log: folder for TensorBoard's event files, each run in a folder of its own
             within: PPO_1, PPO_2, ….
         policy_kwargs: Stable-Baselines3's: net_arch, activation_fn, ortho_init, log_std_init,
@@ -98,27 +98,26 @@ class PPO(OnPolicy):
             and squash_output (actions go through tanh, and are scaled to the box).
         verbose: 1 prints figures.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).
-        device: where torch computes ("cpu", or "auto" with R10); "auto" takes a GPU if there is
-            one.
+        device: where torch computes (default "cpu", or "auto" with R10); "auto" is a GPU if there
+            is one.
         n_envs: environments to make of an id (1; short form 8, or 32 with R11); other forms of
             `env` bring their own number.
         collector: "sync" steps and learns in turn. "async" steps in a background thread while
-            learning, with the policy as it was before the update; natively implemented
-            environments only.
+            learning, with the policy as it was before the update; for native environments only.
         optimizations: ids of the planned optimisations to train with, such as {"R1", "R2"}; None:
-            those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`), of which compiling
-            only serves runs long enough to repay it.
-        threads: torch's while learning; None: one where every product is small, else torch's own.
-            Updates in Rust take two at most, and no more than are given.
+            those that were accepted (`rlox.learner.switchboard.ACCEPTED`). Compiling is then used
+            only in runs that are long enough to repay it.
+        threads: torch's while learning; None: one if every product is small, otherwise torch's own
+            number. Updates in Rust take two at most, and no more than this.
         matmul_precision: of float32 products while learning, as
             `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
             machine can, which changes the numbers in their third digit; what PPO learns with it is
             in `tests/learning/lean-torch/`. (Callbacks see "medium" where R13 has oneDNN
             multiply, in float32.)
-        others: what Stable-Baselines3 has beside these is refused, with what to do instead.
+        others: Stable-Baselines3's other arguments, which raise an error with the alternative.
 
-    Attributes `rollout_path` and `update_path`: "native" where rollouts (R4) and updates (R9) run
-    in Rust, else "torch", with the reason if the optimisation was asked for.
+    Attributes `rollout_path` and `update_path`: "native" if rollouts (R4) and updates (R9) run in
+    Rust, otherwise "torch", with the reason if the optimisation was asked for.
     """
 
     policy: ActorCritic
@@ -130,7 +129,7 @@ class PPO(OnPolicy):
     }
     _generators = (*OnPolicy._generators, "_shuffle_generator")
     _joins = True
-    _said_of_actor = ""  # why torch draws the actions, as it was last said
+    _said_of_actor = ""  # the last reason, printed once, why torch draws the actions
 
     def __init__(
         self,
@@ -203,7 +202,7 @@ class PPO(OnPolicy):
         if self._squashes and not bounded:
             raise Unsupported(f"squash_output: needs a bounded Box, not {self.action_space}")
         if collector == "async":
-            native_envs(self.vector_env)  # or a ValueError
+            native_envs(self.vector_env)  # raises ValueError for others
             if use_sde:
                 raise ValueError(
                     'use_sde: another thread draws no noise anew; use collector="sync"'
@@ -211,7 +210,7 @@ class PPO(OnPolicy):
             if self._workers:
                 raise ValueError('collector="async" trains in one process; use collector="sync"')
         self.use_sde, self.sde_sample_freq = bool(use_sde), int(sde_sample_freq)
-        # Python's: what is counted with them is saved.
+        # Python numbers, since what is computed from them is saved.
         self.n_steps, self.batch_size, self.n_epochs = int(n_steps), int(batch_size), int(n_epochs)
         self.gamma, self.gae_lambda = float(gamma), float(gae_lambda)
         self._clip_range = Scheduled("clip_range", clip_range, np.inf)
@@ -234,20 +233,20 @@ class PPO(OnPolicy):
         make = made or partial(self._adam, eps=1e-5)
         self.optimizer = make(self.policy, rate)
         self._shuffle_generator = self._generator()
-        self._rollout_number = 0  # of the rollout that is collected, or learnt from
+        self._rollout_number = 0  # of the rollout being collected or learnt from
         self._minibatches: dict[tuple[Any, ...], EagerMinibatch] = {}
         self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
-        self._update_threads = min(2, threads or torch.get_num_threads())  # of Rust's
+        self._update_threads = min(2, threads or torch.get_num_threads())  # for Rust
         self._choose_update()
 
     def _choose_update(self) -> None:
-        """R9: updates run in Rust if all that takes part in them is known there."""
+        """R9: updates run in Rust if Rust can run all of their parts."""
         self._native, self.update_path = native_if_fit(
             partial(NativeUpdate, self), wanted="R9" in self.optimizations
         )
 
     def _say_that_actor_is_torchs(self) -> None:
-        """Warn, once of each reason, where R17 was asked for by name and does nothing."""
+        """Warn once for each reason, if R17 was asked for by name and does nothing."""
         asked = self._asked and "R17" in self.optimizations and self._rank == 0
         if not asked or self.rollout_path == "native":
             return
@@ -265,7 +264,7 @@ class PPO(OnPolicy):
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
 
-        The last rollout may overshoot `total_timesteps`, as in Stable-Baselines3.
+        The last rollout may exceed `total_timesteps`, as in Stable-Baselines3.
         """
         self._choose_update()
         if self._rank == 0:
@@ -345,11 +344,11 @@ class PPO(OnPolicy):
         return self._log_interval is not None and self._n_updates % self._log_interval == 0
 
     def _minibatch(self) -> EagerMinibatch:
-        """How a minibatch is learnt from; what has been compiled is kept, for the objects that it
-        was compiled with."""
+        """The object that learns from a minibatch. Compiled graphs are kept, together with the
+        objects that they were compiled for."""
         form = switchboard.MINIBATCH.of(self.optimizations)
         if self._clip_range.moves or self.clip_range_vf is not None:
-            form = EagerMinibatch  # what is compiled holds the range as a constant
+            form = EagerMinibatch  # a compiled graph contains the range as a constant
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._minibatches:
             params = list(self.policy.parameters())
@@ -360,8 +359,8 @@ class PPO(OnPolicy):
     def loss(
         self, batch: Rollout, normalize_advantage: bool | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Minus the objective of equation 9, and the values of `FIGURES`; `normalize_advantage` in
-        place of the trainer's."""
+        """Minus the objective of equation 9, and the values of `FIGURES`. `normalize_advantage`
+        replaces the trainer's."""
         values, log_probs, entropy = self.policy.evaluate_actions(batch.obs, batch.actions)
         advantages = batch.advantages
         if normalize_advantage is None:
@@ -379,7 +378,7 @@ class PPO(OnPolicy):
         value_loss = F.mse_loss(values, batch.returns)
         entropy_loss = -entropy.mean()
         loss = policy_loss + self.vf_coef * value_loss
-        if self.ent_coef:  # at 0, nothing needs to go backward through the entropy
+        if self.ent_coef:  # with 0 the entropy needs no backward pass
             loss = loss + self.ent_coef * entropy_loss
 
         with torch.no_grad():
@@ -391,8 +390,8 @@ class PPO(OnPolicy):
         return loss, figures
 
     def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """Discrete actions from `start` on; continuous ones clipped to the box, for it alone, or
-        scaled to it, where they are squashed."""
+        """Discrete actions are counted from `start`. Continuous ones are clipped to the box for the
+        environment alone; squashed ones are scaled to it."""
         if isinstance(self.action_space, spaces.Discrete):
             actions = switchboard.ENV_ACTIONS.of(self.optimizations)(actions)
         if self._squashes:

@@ -1,7 +1,7 @@
 """Soft Actor-Critic with automatic temperature, Haarnoja et al. 2018b (arXiv 1812.05905).
 
-Names and habits are those of Stable-Baselines3. So are the defaults of `SAC("MlpPolicy", env)`; in
-the short form, `SAC(env)`, `learning_starts` and `gradient_steps` are others (`SHORT`).
+Names and behaviour are those of Stable-Baselines3. So are the defaults of `SAC("MlpPolicy", env)`;
+the short form, `SAC(env)`, has other `learning_starts` and `gradient_steps` (`SHORT`).
 """
 
 import copy
@@ -48,7 +48,7 @@ KNOWN_TO_POLICY = {"policy", "critic", "critic_target"}  # under Stable-Baseline
 
 
 class Batch(NamedTuple):
-    """Transitions of one update; `weights` and `indices` only from a prioritised buffer."""
+    """The transitions of one update; `weights` and `indices` only from a prioritised buffer."""
 
     obs: Tensor
     actions: Tensor
@@ -65,29 +65,29 @@ class SAC(OffPolicy):
     Args:
         policy: "MlpPolicy", "CnnPolicy" (images), "MultiInputPolicy" (a Dict), or an
             `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1]. None: a 256 x 256
-            squashed Gaussian, above a features extractor where observations are no vector.
+            squashed Gaussian, above a features extractor if observations are not a vector.
         env: as PPO's.
         learning_rate: Adam's, of actor, critics and temperature; a number, or a function of the
             part of training that remains.
-        buffer_size: transitions that the replay buffer holds.
+        buffer_size: the number of transitions that the replay buffer can hold.
         learning_starts: steps with uniformly random actions before the first update (100; short
-            form 1000). What `load` returns has an empty replay buffer: its own policy fills it for
+            form 1000). After `load` the replay buffer is empty, and the loaded policy fills it for
             as many steps before updates go on.
         batch_size: transitions per update.
-        tau: step of the target networks (Polyak averaging).
+        tau: the fraction by which the target networks move (Polyak averaging).
         gamma: discount.
         train_freq: vectorised steps between updates, or `(n, "step")`, or `(n, "episode")`.
         gradient_steps: updates after these (1); -1: one per environment step (short form).
-        action_noise: a callable that gives noise to add to actions in [-1, 1], with a `reset` for
-            the end of an episode, as Stable-Baselines3's; each environment has a copy.
-        replay_buffer_kwargs: dict(handle_timeout_termination=False) takes an episode that a time
-            limit ends to have terminated: nothing is expected to follow.
+        action_noise: a callable whose noise is added to actions in [-1, 1], with a `reset` for the
+            end of an episode, as Stable-Baselines3's; each environment has a copy.
+        replay_buffer_kwargs: dict(handle_timeout_termination=False) treats an episode that a time
+            limit ends as terminated, so that nothing is bootstrapped.
         ent_coef: alpha. "auto" learns it from 1.0 on, "auto_0.1" from 0.1 on; a number fixes it.
-        target_update_interval: the targets move at every so many updates after a step.
-        target_entropy: of the learned temperature; "auto" is minus the number of action values.
+        target_update_interval: the number of updates after which the targets move.
+        target_entropy: for the learned temperature; "auto" is minus the number of action values.
         use_sde, sde_sample_freq, stats_window_size, tensorboard_log, policy_kwargs, verbose, seed,
             device: as PPO's; net_arch may be dict(pi=…, qf=…); n_critics is the number of Q
-            functions (2), and with use_sde clip_mean the bound of means (2; 0: none).
+            functions (2); with use_sde, clip_mean bounds the means (2; 0: no bound).
         use_sde_at_warmup: take the policy's actions, in place of uniform ones, from the start.
         n_envs: environments to make of an id (1, or in the short form 4 with R6); other forms of
             `env` bring their own number.
@@ -97,7 +97,7 @@ class SAC(OffPolicy):
             256 x 256 networks.
         optimizations, threads, matmul_precision, others: as PPO's.
 
-    Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
+    Attribute `update_path`: "native" if the latest update ran in Rust (R9), otherwise "torch", with
     the reason if R9 was asked for.
     """
 
@@ -234,7 +234,7 @@ class SAC(OffPolicy):
 
     @property
     def actor(self) -> StochasticPolicy:
-        """The policy, by Stable-Baselines3's name."""
+        """The policy, under Stable-Baselines3's name."""
         return self.policy
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -244,7 +244,7 @@ class SAC(OffPolicy):
             self.policy.critics = self.critic, self.critic_target
 
     def _choose_update(self) -> None:
-        """R9: updates run in Rust if all that takes part in them is known there."""
+        """R9: updates run in Rust if Rust can run all of their parts."""
         self._native, self.update_path = native_if_fit(
             partial(NativeUpdate, self), wanted="R9" in self.optimizations
         )
@@ -257,18 +257,18 @@ class SAC(OffPolicy):
             self._step_and_update()
 
     def _torch_update(self) -> EagerUpdate:
-        """How to update, with what there is now; what has been compiled is kept, for the objects
-        that it was compiled with."""
+        """The object that updates with the present networks. Compiled graphs are kept, together
+        with the objects that they were compiled for."""
         form = switchboard.UPDATE.of(self.optimizations)
         if self.target_update_interval > 1:
-            form = EagerUpdate  # what is compiled moves the targets each time
+            form = EagerUpdate  # a compiled update always moves the targets
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._updates:
             self._updates[key] = form(self)
         return self._updates[key]
 
     def _stepper(self, module: nn.Module, optimizer: torch.optim.Adam) -> StepByParameter:
-        """By which they learn. A callback may replace either at any time."""
+        """The object with which a module learns. A callback may replace module or optimiser."""
         key = (switchboard.STEP.of(self.optimizations), module, optimizer)
         if key not in self._steppers:
             self._steppers[key] = key[0](list(module.parameters()), optimizer)
@@ -277,7 +277,7 @@ class SAC(OffPolicy):
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
         if self._native is not None and not self._native.fits(self):
-            threads = self._native.threads  # torch may be held at one by now
+            threads = self._native.threads  # torch's own number may be 1 by now
             self._choose_update()
             if self._native is not None:
                 self._native.threads = threads
@@ -319,7 +319,7 @@ class SAC(OffPolicy):
                 critic.step()
 
         with timing.add_time("actor"):
-            # The actor's gradient goes through the critic, and none of it into its parameters.
+            # The actor's gradient passes through the critic without changing its parameters.
             with timing.add_time("forward"), frozen(self.critic):
                 actor_loss, log_probs = self.actor_loss(batch)
             with timing.add_time("backward"):
@@ -346,7 +346,7 @@ class SAC(OffPolicy):
         return Updated(critic_loss.detach(), actor_loss.detach(), td_errors)
 
     def _sample(self) -> Batch:
-        """A batch of the replay buffer, on the device."""
+        """A batch from the replay buffer, on the device."""
         sample = self._draw()
         return Batch(
             obs=self._tensor(sample["obs"]),

@@ -1,4 +1,4 @@
-"""Saves a trainer to a file, and loads it again."""
+"""Saves a trainer to a file, and loads it from one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def write(saved: Any, path: str | Path | IO[bytes], ending: str) -> None:
-    """Write `saved`, at once where `path` is no open file: made whole, with its folders, beside
-    what it replaces. A path without an ending gets `ending`."""
+    """Write `saved`. A path is replaced in one step by a file that was completed beside it; folders
+    are made. A path without an ending gets `ending`."""
     if not isinstance(path, str | Path):
         torch.save(saved, path)
         return
@@ -43,12 +43,12 @@ def read(path: str | Path | IO[bytes], ending: str, device: str | torch.device =
 
 
 def _as_made(part: Any) -> Any:
-    """A module without the wrapper of `torch.compile`, which gives weights other names."""
+    """A module without the wrapper of `torch.compile`, which changes the names of weights."""
     return getattr(part, "_orig_mod", part)
 
 
 class Saved:
-    """The part of a trainer that saves and loads it."""
+    """The part of a trainer that saves and loads."""
 
     policy: "StochasticPolicy"
     device: torch.device
@@ -65,15 +65,15 @@ class Saved:
     _rank: Any
     _all_envs: Any
     _learning_rate: Scheduled
-    _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
-    _state_of: ClassVar[Mapping[str, str]] = {}  # of those, the ones that an argument makes anew
+    _state: tuple[str, ...]  # names of attributes with a state_dict, which `save` writes
+    _state_of: ClassVar[Mapping[str, str]] = {}  # of these, those that an argument replaces
     _generators: tuple[str, ...]
     _last_obs: Any
     _go_on_from: Any
-    _their_parts: ClassVar[Mapping[str, str]]  # their names of modules and optimisers, and ours
+    _their_parts: ClassVar[Mapping[str, str]]  # our names of parts by their names
 
     def _reached(self) -> dict[str, float]:
-        """The present values of schedules, since a file holds no functions."""
+        """The present values of schedules, since a file cannot contain functions."""
         scheduled = [one for one in vars(self).values() if isinstance(one, Scheduled)]
         return {one.name: one.value for one in scheduled if one.moves}
 
@@ -97,8 +97,8 @@ class Saved:
         exact_match: bool = True,
         device: str | torch.device = "auto",
     ) -> None:
-        """Take up what `get_parameters` returned, or what `save` wrote. ValueError where, with
-        `exact_match`, a part is missing, and for parts that are unknown."""
+        """Load what `get_parameters` returned, or what `save` wrote. ValueError for an unknown
+        part, and with `exact_match` also for a missing one."""
         if isinstance(load_path_or_dict, str | Path):
             given = type(self).load(load_path_or_dict, device=self.device).get_parameters()
         else:
@@ -128,16 +128,16 @@ class Saved:
         exclude: Iterable[str] | None = None,
         include: Iterable[str] | None = None,
     ) -> None:
-        """Write weights, optimisers, arguments, and where training stands: steps, episodes and
-        random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
-        what it would do here with new episodes, on the same kind of device: of episodes under way
-        only the latest observations are kept. A replay buffer is not kept, but SAC's
-        `save_replay_buffer` writes one; without it SAC fills a new one before it learns on.
+        """Write weights, optimisers, arguments, and the state of training: steps, episodes and
+        random streams. After `load`, `learn(…, reset_num_timesteps=False)` does what it would do
+        here with new episodes, on the same kind of device; of episodes under way only the latest
+        observations are saved. A replay buffer is not saved, but SAC's `save_replay_buffer` writes
+        one; without it SAC fills a new one before it goes on learning.
 
-        Arguments that `exclude` names are not kept. Of those that `include` names, the trainer's
-        attribute of that name is kept. A path without an ending gets `.zip`; folders are made. A
-        file that is there is replaced at once, never left half. Where several processes train one
-        model, all call this, and the first one writes.
+        Arguments named in `exclude` are not saved. For those named in `include`, the trainer's
+        attribute of that name is saved. A path without an ending gets `.zip`; folders are made. An
+        existing file is replaced in one step, never left half-written. If several processes train
+        one model, all must call this, and the first one writes.
         """
         streams = self._streams()
         arguments = self._arguments | {"n_envs": self._all_envs} | self._reached()
@@ -175,17 +175,17 @@ class Saved:
     ) -> Self:
         """The trainer that `save` wrote. No code is run from the file.
 
-        Without `env`, what was trained in an environment object acts, and learns after `set_env`.
-        `arguments`, and `custom_objects`, replace those of the saved trainer; modules and functions
-        that the user had given are given again here. With `force_reset=False` the episodes go on
-        that were under way in `env` when the trainer was saved, if it was trained there. ValueError
-        for an environment of other spaces: what was learnt is scaled to them.
+        Without `env`, a trainer of an environment object can act, and can learn after `set_env`.
+        `arguments` and `custom_objects` replace those of the saved trainer. Modules and functions
+        that the user had given must be given again. With `force_reset=False` the episodes that were
+        under way in `env` when the trainer was saved continue, if it was trained there. ValueError
+        for an environment with other spaces, since what was learnt is scaled to them.
         """
         device = require_device(device)
         saved = read(path, ".zip", device)
         if saved["algorithm"] != cls.__name__:
             raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
-        # Of Stable-Baselines3's programs, which name attributes there as well.
+        # Programs for Stable-Baselines3 also name attributes here, which are ignored.
         known = {k: v for k, v in (custom_objects or {}).items() if k in saved["arguments"]}
         arguments = {**known, **arguments}
         held = {name: one for name, one in saved["arguments"].items() if name not in arguments}
@@ -197,7 +197,7 @@ class Saved:
             env = NoEnv([from_saved(one) for one in saved["spaces"]], given["n_envs"] or 1)
         make: Any = cls
         model: Self = make(env=saved["env_id"] if env is None else env, **given)
-        if "spaces" in saved:  # files of earlier versions do not tell
+        if "spaces" in saved:  # missing in files of earlier versions
             seen, taken = saved["spaces"]
             require_same_space("observation", seen, model.observation_space)
             require_same_space("action", taken, model.action_space)
@@ -213,7 +213,7 @@ class Saved:
                     f"at its making must be given to load, too ({error})"
                 ) from error
             if isinstance(part, torch.optim.Optimizer) and "learning_rate" in arguments:
-                for group in part.param_groups:  # the state brought the saved trainer's
+                for group in part.param_groups:  # their learning rate came with the loaded state
                     group["lr"] = model._learning_rate.value
         model.num_timesteps = saved["num_timesteps"]
         model.episode_returns, model.episode_lengths = map(list, saved["episodes"])
@@ -232,7 +232,7 @@ class Saved:
         self._seeds = np.random.SeedSequence(entropy, n_children_spawned=spawned)
         if self._env_seed is not None:
             self._env_seed = env_seed
-        if self._rank < len(streams):  # more workers than there were draw as new ones do
+        if self._rank < len(streams):  # further workers draw as new ones do
             self._set_streams(streams[self._rank])
 
     def _streams(self) -> dict[str, Tensor]:
@@ -242,6 +242,6 @@ class Saved:
     def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
         for name in self._generators:
             generator, state = getattr(self, name), streams[name].cpu()
-            # That of another kind of device is of another kind: it cannot go on here.
+            # The state of another kind of device has another size, and cannot be used here.
             if state.shape == generator.get_state().shape:
                 generator.set_state(state)

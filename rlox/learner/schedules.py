@@ -5,13 +5,13 @@ from typing import Any
 
 from rlox.learner.arguments import LARGEST, require_numbers
 
-Schedule = Callable[[float], float]  # of the part of training that remains, 1 to 0
+Schedule = Callable[[float], float]  # of the remaining part of training, from 1 to 0
 
 
 class Scheduled:
     """A number, or a function of the part of training that remains (1 at the start, 0 at the end).
 
-    Raises TypeError for what is neither, ValueError for a number, or a function's value at the
+    Raises TypeError for anything else, and ValueError for a number, or a function's value at the
     start, that is below 0 or above `maximum`.
     """
 
@@ -26,11 +26,11 @@ class Scheduled:
 
     @property
     def moves(self) -> bool:
-        """Whether it may change."""
+        """Whether its value may change."""
         return self.function is not None
 
     def at(self, remaining: float) -> float:
-        """Its value from here on, `remaining` being left of training."""
+        """Its value when the part `remaining` of training is left."""
         if self.function is not None:
             found = self.function(remaining)
             require_numbers(0, self.maximum, **{self.name: found})

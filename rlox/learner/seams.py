@@ -1,7 +1,7 @@
-"""The seams of planned optimisations of training: each step in its form before and its form after.
+"""The steps of training that planned optimisations change, each in its form before and after.
 
-Which of the two runs is chosen in `rlox.learner.switchboard`. R2 and R3 are in `compiled_ppo` and
-`compiled_sac`.
+`rlox.learner.switchboard` chooses which of the two runs. The forms of R2 and R3 are in
+`compiled_ppo` and `compiled_sac`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,25 +19,25 @@ from rlox.learner.policies import ActorCritic
 from rlox.timing import Timing
 
 Acted = tuple[Tensor, Tensor, Tensor]  # actions, log-probabilities, values
-# What draws a policy's actions by its actor alone, if there is such a thing.
+# A function that makes a policy's actor alone, which draws actions; None if that is not possible.
 MakesActor = Callable[[ActorCritic], ActorInTorch | ActorInRust | None]
 
 
 def step_value(policy: ActorCritic) -> Callable[[Tensor], Tensor]:
-    """The function that gives the values of a rollout's steps. A policy may have another one for
-    the end of rollouts."""
+    """The function for the values of a rollout's steps. A policy may use another one at the end of
+    rollouts."""
     found: Callable[[Tensor], Tensor] = getattr(policy, "step_value", policy.get_value)
     return found
 
 
 class ActInTwoCalls:
-    """R1 before: actor and critic called apart. Made anew whenever the weights have changed."""
+    """R1 before: actor and critic are called separately. Made anew after each change of weights."""
 
     def __init__(self, policy: ActorCritic) -> None:
         self.policy = policy
 
     def __call__(self, obs: Tensor, generator: torch.Generator, timing: Timing) -> Acted:
-        """What to do in `obs`, `[n_envs, obs_dim]`."""
+        """Actions, log-probabilities and values for `obs`, `[n_envs, obs_dim]`."""
         with timing.add_time("action"):
             actions, log_probs = self.policy.get_action_and_logprob(obs, generator=generator)
         with timing.add_time("value"):
@@ -46,7 +46,7 @@ class ActInTwoCalls:
 
 
 class ActAtOnce(ActInTwoCalls):
-    """R1 after: one pass through both networks, for policies that allow it; else two calls."""
+    """R1 after: one pass through both networks if the policy allows it; otherwise two calls."""
 
     def __init__(self, policy: ActorCritic) -> None:
         super().__init__(policy)
@@ -60,26 +60,27 @@ class ActAtOnce(ActInTwoCalls):
 
 
 class EvaluateByStep:
-    """R14 before: log-probabilities and values are computed at the step that they are of. Made anew
-    for each rollout."""
+    """R14 before: log-probabilities and values are computed at each step. Made anew for each
+    rollout."""
 
     def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], actor: MakesActor) -> None:
         self._act = act(policy)
 
     def act(self, obs: Tensor, generator: torch.Generator, timing: Timing) -> tuple[Tensor, ...]:
-        """What to store of what is done in `obs`, `[n_envs, obs_dim]`; the actions come first."""
+        """What to store for the step at `obs`, `[n_envs, obs_dim]`; the actions come first."""
         return self._act(obs, generator, timing)
 
     def evaluated(self, obs: Tensor, stored: Sequence[Tensor], rows: int) -> Acted:
-        """The same of a rollout, `[n_steps, n_envs, …]`, from what `act` gave; the policy is shown
-        `rows` observations at once."""
+        """Actions, log-probabilities and values of a rollout, `[n_steps, n_envs, …]`, from what
+        `act` returned. The policy gets `rows` observations at once."""
         actions, log_probs, values = stored
         return actions, log_probs, values
 
 
 class EvaluateByRollout(EvaluateByStep):
-    """R14 after: a step draws actions, and values are computed at the rollout's end, of many steps
-    together; log-probabilities, too, unless the policy has said them with the actions anyway."""
+    """R14 after: a step only draws actions. Values are computed at the rollout's end, for many
+    steps together; so are log-probabilities, unless the policy gave them with the actions
+    anyway."""
 
     def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], actor: MakesActor) -> None:
         self._policy, self._actor = policy, actor(policy)
@@ -112,7 +113,7 @@ def polyak_by_pairs(params: Iterable[Tensor], target_params: Iterable[Tensor], t
 
 @torch.no_grad()
 def polyak_at_once(params: Iterable[Tensor], target_params: Iterable[Tensor], tau: float) -> None:
-    """R5 after: the same of all parameters in one call."""
+    """R5 after: the same for all parameters in one call."""
     torch._foreach_lerp_(list(target_params), list(params), tau)
 
 
@@ -123,21 +124,21 @@ class StepByParameter:
         self.params, self.optimizer = params, optimizer
 
     def zero_grad(self) -> None:
-        """Before a backward pass."""
+        """Called before a backward pass."""
         self.optimizer.zero_grad()
 
     def clip(self, max_norm: float) -> None:
-        """All gradients together to this length, as `torch.nn.utils.clip_grad_norm_` does."""
+        """Scale all gradients to this norm together, as `torch.nn.utils.clip_grad_norm_` does."""
         nn.utils.clip_grad_norm_(self.params, max_norm)
 
     def step(self) -> None:
-        """One of the optimiser's."""
+        """One step of the optimiser."""
         self.optimizer.step()
 
 
 class StepAtOnce(StepByParameter):
-    """R12 after: parameters, gradients and Adam's moments as one vector each, where they may lie
-    so; else as before."""
+    """R12 after: parameters, gradients and Adam's moments are one vector each, if they can be laid
+    out so; otherwise as before."""
 
     def __init__(self, params: Sequence[Tensor], optimizer: torch.optim.Adam) -> None:
         super().__init__(params, optimizer)

@@ -1,5 +1,5 @@
-"""Observation and action spaces: how networks are given observations, and how a file keeps a
-space."""
+"""Observation and action spaces: the form in which networks get observations, and the form in which
+a file stores a space."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ def part_shape(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 
 def row_dtype(space: spaces.Space[Any]) -> Any:
-    """Of the rows that observations are kept in: uint8 if all of them are, else float32."""
+    """The dtype of the rows that store observations: uint8 if all parts are uint8, else float32."""
     if isinstance(space, spaces.Box):
         return np.uint8 if space.dtype == np.uint8 else np.float32
     every = space.values() if isinstance(space, spaces.Dict) else [None]
@@ -53,7 +53,8 @@ def row_dtype(space: spaces.Space[Any]) -> Any:
 
 
 def row_length(space: spaces.Space[Any]) -> int:
-    """Numbers in the row of one observation: a `Discrete` is one, a `Dict` its parts in turn."""
+    """The length of the row of one observation: a `Discrete` takes one number, a `Dict` the sum of
+    its parts."""
     return sum(int(np.prod(part_shape(part))) for part in parts(space).values())
 
 
@@ -62,7 +63,7 @@ def flatten_obs(obs: Any, space: spaces.Space[Any]) -> NDArray[Any]:
 
     Always a copy: a vector environment with `copy=False` writes the next step into the same array.
     """
-    # Asked in this order: whether it is a `Dict`, which is abstract, takes longer at every step.
+    # In this order, since asking for a `Dict`, which is abstract, would take longer at every step.
     if isinstance(space, spaces.Box) or not isinstance(space, spaces.Dict):
         array = np.array(obs, dtype=row_dtype(space))
         return array.reshape(len(array), -1)
@@ -148,7 +149,7 @@ def _given_part(name: str, obs: Any, space: spaces.Space[Any]) -> tuple[NDArray[
 
 
 def as_saved(space: spaces.Space[Any]) -> dict[str, Any]:
-    """A space in plain values."""
+    """A space as plain values."""
     if isinstance(space, spaces.Dict):
         return {"spaces": {key: as_saved(part) for key, part in space.spaces.items()}}
     if isinstance(space, spaces.Discrete):
@@ -163,7 +164,7 @@ def as_saved(space: spaces.Space[Any]) -> dict[str, Any]:
 
 
 def from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
-    """What `as_saved` was given."""
+    """The space from which `as_saved` was made."""
     if "spaces" in saved:
         return spaces.Dict({key: from_saved(part) for key, part in saved["spaces"].items()})
     if "nvec" in saved:
@@ -178,7 +179,8 @@ def from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
 
 
 def require_same_space(what: str, saved: Mapping[str, Any], space: spaces.Space[Any]) -> None:
-    """ValueError if `space` is another than the one that was saved; `what` it is of."""
+    """ValueError if `space` differs from the one that was saved; `what` is its kind, for the
+    message."""
     was = from_saved(saved)
     if was != space:
         raise ValueError(

@@ -1,8 +1,8 @@
 """Generalised state-dependent exploration (gSDE), Raffin, Kober and Stulp 2020 (arXiv 2005.05719).
 
-The noise of an action is a linear function of what the policy's last hidden layer says of the
-observation. The function's weights are drawn anew only now and then, so that noise does not jump
-from step to step as independent normals do, and a robot's motors are spared.
+The noise of an action is a linear function of the policy's last hidden layer. The function's
+weights are drawn anew only now and then. So noise does not jump from step to step as independent
+normals do, which protects a robot's motors.
 """
 
 import torch
@@ -11,22 +11,21 @@ from torch import Tensor, nn
 from rlox.learner.heads import Head
 from rlox.learner.policies import HALF_LOG_2PI, gaussian_log_prob, log_slope_of_tanh
 
-EPSILON = 1e-6  # added to variances, so that none is nought
-EDGE = torch.finfo(torch.float32).eps  # squashed actions are taken to be so far from -1 and 1
+EPSILON = 1e-6  # added to variances, so that none is 0
+EDGE = torch.finfo(torch.float32).eps  # squashed actions are kept this far from -1 and 1
 
 
 class StateDependent(Head):
-    """Actions `mean + latent @ weights`; a head is given means and latent features side by side.
+    """Actions `mean + latent @ weights`. The input has means and latent features side by side.
 
     `weights`, `[n_latent, act_dim]`, are normal with deviations `get_std()`. So an action is normal
     with variance `latent**2 @ get_std()**2`, and its density is that of equation 8. `log_std` has a
-    number for each weight, or with `full_std=False` for each latent feature. `use_expln` takes
-    another function than exp of it, which grows less. With `squashes` actions go through tanh into
-    [-1, 1].
+    number for each weight, or with `full_std=False` for each latent feature. `use_expln` replaces
+    exp by a function that grows more slowly. With `squashes` actions go through tanh into [-1, 1].
     """
 
     needs_latent = True
-    normals: Tensor  # `[n, n_latent, act_dim]`, the weights before they are scaled
+    normals: Tensor  # `[n, n_latent, act_dim]`, the weights before scaling
 
     def __init__(
         self,
@@ -45,8 +44,8 @@ class StateDependent(Head):
         self.reset_noise()
 
     def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
-        """Draw `n` matrices of weights: batches of as many observations have one each, all others
-        the first."""
+        """Draw `n` matrices of weights. A batch of `n` observations uses one for each; other
+        batches use the first one."""
         shape = n, len(self.log_std), self.n_inputs
         self.normals = torch.randn(shape, generator=generator, device=self.log_std.device)
 
@@ -69,12 +68,12 @@ class StateDependent(Head):
         return mean + latent @ weights[0]
 
     def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
-        """From the matrices that `reset_noise` has drawn; `generator` is not asked."""
+        """Actions from the matrices that `reset_noise` has drawn; `generator` is not used."""
         actions = self.draw_unsquashed(said, deterministic)
         return actions.tanh() if self.squashes else actions
 
     def log_prob_unsquashed(self, said: Tensor, actions: Tensor) -> Tensor:
-        """Log-densities `[B]` of what comes out for `actions` before tanh."""
+        """Log-densities `[B]` of the results for `actions` before tanh."""
         mean, _ = self._parts(said)
         found = gaussian_log_prob(actions, mean, self._log_deviation(said))
         return found - log_slope_of_tanh(actions).sum(dim=-1) if self.squashes else found

@@ -1,4 +1,4 @@
-"""What a callback written for Stable-Baselines3 finds in its `locals` after a step."""
+"""The `locals` of a step, for callbacks written for Stable-Baselines3."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Locals(dict[str, Any]):
-    """The `locals` of one step. A KeyError lists the names that there are."""
+    """The `locals` of one step. A KeyError lists the names that exist."""
 
     def __missing__(self, name: str) -> None:
         there = ", ".join(self) or "nothing yet: it is filled before each _on_step"
@@ -27,7 +27,7 @@ def step_locals(
     truncations: NDArray[np.bool_],
     infos: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The `locals` of a step that has just been counted; nothing in it is overwritten later."""
+    """The `locals` of a step that was just counted; no array in it is overwritten later."""
     dones = terminations | truncations
     told = [dict(info) for info in getattr(infos, "each", [])] or each_info(infos, model.n_envs)
     ended = [] if hasattr(infos, "each") else np.flatnonzero(dones).tolist()
@@ -35,7 +35,7 @@ def step_locals(
     for row, r, length in zip(
         ended, model.episode_returns[first:], model.episode_lengths[first:], strict=True
     ):
-        # The infos beside these two are already of the next episode.
+        # The other infos already belong to the next episode.
         last, final = told[row]["final_obs"], told[row].get("final_info", {})
         told[row] = {**final, "terminal_observation": last, "episode": {"r": r, "l": length}}
     cut_short = (truncations & ~terminations).tolist()
@@ -53,15 +53,15 @@ def step_locals(
 
 
 def each_info(infos: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    """Gymnasium's infos of a vector environment as a dictionary for each; `_name` says which of
-    them have a `name`."""
+    """Gymnasium's infos of a vector environment, as one dictionary for each environment. `_name`
+    says which environments have a `name`."""
     found: list[dict[str, Any]] = [{} for _ in range(n)]
     for name, values in infos.items():
         if name.startswith("_") and name[1:] in infos:
             continue
         column = each_info(values, n) if isinstance(values, Mapping) else values
         if not isinstance(column, list | tuple | np.ndarray) or len(column) != n:
-            column = [column] * n  # of all together
+            column = [column] * n  # one value for all environments
         for row in np.flatnonzero(infos.get(f"_{name}", np.ones(n, bool))):
             found[row][name] = column[row]
     return found

@@ -1,9 +1,9 @@
-"""Chooses the planned optimisations of the training loop that a trainer runs with, and names the
+"""Chooses the planned optimisations of the training loop that a trainer runs with, and lists the
 two forms of each.
 
 An id names a card of `optimizations/`. An optimisation that is not chosen runs in its form before.
-R4 and R9 have no line here: their form after is the native path of `rlox.learner.native`, taken
-where it applies.
+R4 and R9 have no line here: their form after is the native path of `rlox.learner.native`, which is
+taken where it applies.
 """
 
 from collections.abc import Collection
@@ -24,14 +24,14 @@ from rlox.learner.torch_settings import (
 T = TypeVar("T")
 
 OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 18))
-# Those that were measured and accepted.
+# The optimisations that were measured and accepted.
 ACCEPTED = frozenset(f"R{n}" for n in (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 14, 15, 16, 17))
 
-# An accepted R2 or R3 is used unasked from so many environment steps on. Compiling PPO's update
-# took 12 s and saved 4.6 µs a step (63,000 to 89,000 steps a second). Compiling SAC's took 16 s and
-# saved some 0.8 ms a step. They are repaid after some 2.7 million and 20,000 steps. Twice as many
-# are required, so that a slower machine does not lose by it. (AMD EPYC, 2 cores, torch 2.15,
-# nothing cached.)
+# R2 and R3, which are accepted, are used by default in runs of at least so many environment steps.
+# Compiling PPO's update took 12 s and saved 4.6 µs a step (63,000 to 89,000 steps a second).
+# Compiling SAC's took 16 s and saved some 0.8 ms a step. They are repaid after some 2.7 million and
+# 20,000 steps. Twice as many are required, so that a slower machine does not lose by it. (AMD EPYC,
+# 2 cores, torch 2.15, nothing cached.)
 COMPILED_FROM = {"R2": 5_500_000, "R3": 40_000}
 
 
@@ -44,7 +44,7 @@ class Twins(Generic[T]):
     optimized: T
 
     def of(self, chosen: Collection[str]) -> T:
-        """The form that runs where `chosen` are on."""
+        """The form that runs if `chosen` are on."""
         return self.optimized if self.id in chosen else self.baseline
 
 
@@ -54,10 +54,10 @@ ACT: Twins[type[seams.ActInTwoCalls]] = Twins("R1", seams.ActInTwoCalls, seams.A
 MINIBATCH: Twins[type[EagerMinibatch]] = Twins("R2", EagerMinibatch, CompiledMinibatch)
 UPDATE: Twins[type[EagerUpdate]] = Twins("R3", EagerUpdate, CompiledUpdate)
 POLYAK = Twins("R5", seams.polyak_by_pairs, seams.polyak_at_once)
-SAC_ENVS = Twins("R6", 1, 4)  # of an id, where `n_envs` is not given
+SAC_ENVS = Twins("R6", 1, 4)  # environments of an id, if `n_envs` is not given
 ENV_ACTIONS = Twins("R7", seams.actions_by_list, seams.actions_as_array)
 STORAGE: Twins[Storage] = Twins("R8", seams.ListStorage, seams.PreallocatedStorage)
-DEVICE = Twins("R10", "cpu", "auto")  # where `device` is not given
+DEVICE = Twins("R10", "cpu", "auto")  # if `device` is not given
 PPO_ENVS = Twins("R11", 8, 32)  # as SAC_ENVS
 STEP: Twins[type[seams.StepByParameter]] = Twins("R12", seams.StepByParameter, seams.StepAtOnce)
 PRODUCTS = Twins("R13", precision_as_asked, precision_of_onednn)
@@ -70,9 +70,9 @@ ACTOR: Twins[seams.MakesActor] = Twins("R17", joined.actor_in_torch, joined.acto
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:
-    """The ids in `optimizations`, in any case; None stands for `ACCEPTED`.
+    """The ids in `optimizations`, in upper or lower case; None stands for `ACCEPTED`.
 
-    Raises ValueError for an id that is none.
+    Raises ValueError for an unknown id.
     """
     if optimizations is None:
         return ACCEPTED
@@ -85,8 +85,8 @@ def choose(optimizations: Collection[str] | None) -> frozenset[str]:
 
 
 def for_run(asked: bool, chosen: frozenset[str], total_timesteps: int) -> frozenset[str]:
-    """Those of `chosen` that serve a run of so many steps. Compiling must be `asked` for by name,
-    or be repaid."""
+    """Those of `chosen` that pay in a run of so many steps. Compiling must be `asked` for by name,
+    or the run must be long enough to repay it."""
     if asked:
         return chosen
     return frozenset(id_ for id_ in chosen if total_timesteps >= COMPILED_FROM.get(id_, 0))

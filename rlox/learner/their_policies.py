@@ -1,4 +1,4 @@
-"""A policy class written for Stable-Baselines3, as PPO's policy here."""
+"""A policy class written for Stable-Baselines3, used as PPO's policy here."""
 
 from pathlib import Path
 from typing import IO, Any, Self
@@ -15,10 +15,10 @@ THEIRS = "stable_baselines3.common.policies"
 
 
 class TheirPolicy(ActorCritic):
-    """An object of `policy_class`, a subclass of Stable-Baselines3's `ActorCriticPolicy`. It is
-    shown observations as they come from the environment, images with their channels first, and
-    draws from torch's global generator. Attributes that are not found here are looked up, and set,
-    on that object."""
+    """Wraps an object of `policy_class`, a subclass of Stable-Baselines3's `ActorCriticPolicy`.
+    That object gets observations as they come from the environment, images with their channels
+    first, and draws from torch's global generator. Attributes that this class lacks are looked up,
+    and set, on that object."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class TheirPolicy(ActorCritic):
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
-        """The one that the policy has made."""
+        """The optimiser that the policy has made."""
         found: torch.optim.Optimizer = self.theirs.optimizer
         return found
 
@@ -45,7 +45,7 @@ class TheirPolicy(ActorCritic):
         self.theirs.optimizer = given
 
     def _raw(self, rows: Tensor) -> Any:
-        """Rows as batches of what the environment gives."""
+        """Rows as batches of the environment's own observations."""
         found, at = {}, 0
         for key, part in parts(self.space).items():
             shape = part_shape(part)
@@ -70,8 +70,8 @@ class TheirPolicy(ActorCritic):
         return values.flatten()
 
     def step_value(self, obs: Tensor) -> Tensor:
-        """Values of a rollout's steps. Stable-Baselines3 takes them from `forward`, so a class that
-        overrides `forward` is asked by it."""
+        """Values of a rollout's steps. Stable-Baselines3 takes them from `forward`, so `forward` is
+        called if the policy's class overrides it."""
         if type(self.theirs).forward.__module__ == THEIRS:
             return self.get_value(obs)
         values: Tensor = self.theirs(self._raw(obs))[1]
@@ -89,12 +89,12 @@ class TheirPolicy(ActorCritic):
         self.theirs.reset_noise(n)
 
     def save(self, path: str | Path | IO[bytes]) -> None:
-        """As the policy's own class does it; that class loads it."""
+        """Save as the policy's own class does; that class can load the file."""
         self.theirs.save(path)
 
     @classmethod
     def load(cls, *_: Any, **__: Any) -> Self:
-        """Refused: the class that the file was written by is the user's."""
+        """Raises an error: the file can be loaded by the user's policy class alone."""
         raise ValueError("policy.load: call load of the class that was given to PPO as policy")
 
     def train(self, mode: bool = True) -> "TheirPolicy":

@@ -1,5 +1,5 @@
-"""Sets torch's threads, the precision of its products, and who computes its tanh while a trainer
-learns, and sets them back afterwards."""
+"""Sets torch's threads, the precision of its products, and the implementation of tanh while a
+trainer learns, and sets them back afterwards."""
 
 import platform
 import threading
@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-# Multiplications of a batch by one layer, up to which a second thread brings nothing: PPO's
-# 512 x 64 x 64 (2.1 million) is as fast on one thread as on two, and many times faster beside a
-# busy neighbour, for whom torch's threads spin; SAC's 256 x 256 x 256 (17 million) gains 1.3 times.
+# Multiplications of a batch by one layer, up to which a second thread brings nothing. PPO's 512 x
+# 64 x 64 (2.1 million) is as fast on one thread as on two, and many times faster beside a busy
+# program, since torch's threads wait actively. SAC's 256 x 256 x 256 (17 million) gains 1.3 times.
 SMALL_PRODUCT = 4_000_000
 PRECISIONS = ("highest", "high", "medium")
 
@@ -27,18 +27,18 @@ def is_small(modules: Iterable[nn.Module], batch_size: int) -> bool:
 
 
 def threads_for(modules: Iterable[nn.Module], batch_size: int) -> int:
-    """1 where every product of a batch is small, else as many threads as torch has."""
+    """1 if every product of a batch is small, otherwise torch's own number of threads."""
     return 1 if is_small(modules, batch_size) else torch.get_num_threads()
 
 
 def precision_as_asked(precision: str, modules: Iterable[nn.Module], batch_size: int) -> str:
-    """R13 before: MKL multiplies."""
+    """R13 before: MKL computes products."""
     return precision
 
 
 def precision_of_onednn(precision: str, modules: Iterable[nn.Module], batch_size: int) -> str:
-    """R13 after: oneDNN multiplies, where it is the faster one and its products are float32's. A
-    trainer whose products are all small is left to MKL: a call of oneDNN takes longer."""
+    """R13 after: oneDNN computes products, if it is faster and computes in float32. A trainer whose
+    products are all small keeps MKL, since a call of oneDNN takes longer."""
     if precision != "highest" or is_small(modules, batch_size) or why_not_onednn():
         return precision
     return "medium"
@@ -46,16 +46,16 @@ def precision_of_onednn(precision: str, modules: Iterable[nn.Module], batch_size
 
 @cache
 def why_not_onednn() -> str | None:
-    """The reason against oneDNN's products on this machine.
+    """Why oneDNN's products are not used on this machine; None if they can be.
 
     torch has no name for "oneDNN, in float32". At "medium" it allows bfloat16 and calls oneDNN,
-    which takes that up on CPUs with matrix units for it, and computes in float32 on others.
+    which uses bfloat16 on CPUs with matrix units for it, and computes in float32 on others.
     """
-    if not is_amd():  # MKL's fast kernels are for Intel's
+    if not is_amd():  # MKL's fast kernels are for Intel's CPUs
         return "MKL, or what torch has in its place, is as fast as oneDNN on this CPU"
-    if torch.accelerator.is_available():  # where "medium" is for anybody's products
+    if torch.accelerator.is_available():  # "medium" would apply to its products too
         return "there is an accelerator, and its products would lose precision"
-    x = 1 + 2**-12  # 1 in bfloat16
+    x = 1 + 2**-12  # rounds to 1 in bfloat16
     a = torch.full((256, 256), x, dtype=torch.float32, device="cpu")
     with torch_settings(torch.get_num_threads(), "medium"):
         products = (a @ a, a.t() @ a, nn.functional.linear(a, a, 0 * a[0]))
@@ -70,20 +70,20 @@ def tanh_of_torch(threads: int) -> bool:
 
 
 def tanh_of_numpy(threads: int) -> bool:
-    """R15 after: NumPy's, where it is the faster one: on one thread, twelve times as fast as MKL's,
-    which torch divides among its `threads`."""
+    """R15 after: NumPy computes tanh, if that is faster: on one thread it is twelve times as fast
+    as MKL's, which torch divides among its `threads`."""
     return threads < 8 and why_not_numpy() is None
 
 
 def why_not_numpy() -> str | None:
-    """The reason against NumPy's tanh on this machine."""
+    """Why NumPy's tanh is not used on this machine; None if it can be."""
     if is_amd() and torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
         return None
     return "MKL's tanh, or what torch has in its place, is as fast as NumPy's on this CPU"
 
 
 class _Tanh(threading.local):
-    """Whether this thread computes tanh by torch or by NumPy."""
+    """Whether torch or NumPy computes this thread's tanh."""
 
     numpys = False
 
@@ -93,8 +93,8 @@ _TANH = _Tanh()
 
 @cache
 def _kernels() -> torch.library.Library:
-    """Kernels of tanh that replace torch's on CPUs, and ask each time whose tanh to compute. They
-    are never removed, since another thread may be inside one."""
+    """Kernels of tanh that replace torch's on CPUs, and decide at each call which one computes.
+    They are never removed, since another thread may be inside one."""
     library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     library.impl("tanh", _tanh, "CPU")  # type: ignore[no-untyped-call]
     library.impl("tanh_", _tanh_, "CPU")  # type: ignore[no-untyped-call]
@@ -113,7 +113,7 @@ def _tanh_(x: Tensor) -> Tensor:
 
 def _write_tanh(x: Tensor, out: Tensor) -> Tensor:
     if not _TANH.numpys or x.dtype != torch.float32 or not x.is_contiguous():
-        return torch.tanh(x, out=out)  # torch's own: only what has no `out` is replaced
+        return torch.tanh(x, out=out)  # torch's own: only calls without `out` are replaced
     _numpys_tanh(x.detach().numpy(), out.detach().numpy())
     return out
 
@@ -132,9 +132,9 @@ def is_amd() -> bool:
 
 @contextmanager
 def torch_settings(threads: int, precision: str, numpys_tanh: bool = False) -> Iterator[None]:
-    """Inside, the process' torch computes with so many threads, float32 products in that precision
-    (one of `PRECISIONS`, as `torch.set_float32_matmul_precision` takes it; "medium" is bfloat16
-    where the CPU has it), and, if asked, this thread's float32 tanh on the CPU as NumPy does."""
+    """In this block, torch uses so many threads in the whole process, float32 products have that
+    precision (one of `PRECISIONS`, as in `torch.set_float32_matmul_precision`; "medium" is bfloat16
+    where the CPU has it), and, if asked, NumPy computes this thread's float32 tanh on the CPU."""
     before = torch.get_num_threads(), torch.get_float32_matmul_precision()
     before_tanh = _TANH.numpys
     if numpys_tanh:

@@ -1,6 +1,6 @@
-"""Adapters of vector environments. Into what the trainers step: Stable-Baselines3's, and
-Gymnasium's that reset in the step after an episode's end. And the trainers' own, as
-Stable-Baselines3's. That library is needed only for environments of its kind."""
+"""Adapters of vector environments. Trainers can then step Stable-Baselines3's environments, and
+Gymnasium's with next-step autoreset; and the trainers' own environments get Stable-Baselines3's
+interface. That library is needed only for environments of its kind."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ THEIRS = "stable_baselines3.common.vec_env"
 
 
 class Infos(dict[str, Any]):
-    """Infos of a step, of environments that each give a dictionary of their own."""
+    """The infos of a step of environments that each give a dictionary of their own."""
 
     each: list[dict[str, Any]]
 
@@ -31,8 +31,8 @@ def is_theirs(env: object) -> bool:
 
 
 class OfTrainer:
-    """What a trainer's `get_env()` returns: `env`, its environments. `moved` is called when they
-    are reset or stepped from outside the trainer."""
+    """The base of what a trainer's `get_env()` returns, with its environments `env`. `moved` is
+    called when code outside the trainer resets or steps them."""
 
     env: AnyEnv
     moved: Callable[[], None]
@@ -40,7 +40,7 @@ class OfTrainer:
 
 class FromTheirs(VectorEnv[Any, Any, Any]):
     """A vector environment of Stable-Baselines3, `theirs`, as one of Gymnasium's with same-step
-    autoreset. Its wrappers stay in force, such as `VecNormalize`."""
+    autoreset. Its wrappers, such as `VecNormalize`, stay in effect."""
 
     def __init__(self, theirs: Any) -> None:
         self.theirs, self.timing = theirs, Timing(enabled=False)
@@ -71,8 +71,8 @@ class FromTheirs(VectorEnv[Any, Any, Any]):
         return obs, np.asarray(rewards), dones & ~truncations, truncations, infos
 
     def told_episodes(self, rows: Iterable[int]) -> list[tuple[float, int]] | None:
-        """Returns and lengths of the episodes that a `Monitor` saw end at the last step; None where
-        there is no such wrapper."""
+        """Returns and lengths of the episodes that ended at the last step, from a `Monitor`; None
+        if there is no such wrapper."""
         if not any("episode" in self._infos[row] for row in rows) and not self._monitored:
             return None
         told = [self._infos[row].get("episode") for row in rows]
@@ -95,9 +95,9 @@ class FromTheirs(VectorEnv[Any, Any, Any]):
 
 
 class NextStep(VectorWrapper):
-    """An environment that resets in the step after an episode's end, and ignores the action of that
-    step. `idle` marks the environments whose last step was only such a reset: nothing is learnt
-    from those rows."""
+    """An environment with next-step autoreset: it resets in the step after an episode's end, and
+    ignores that step's action. `idle` marks the environments whose last step was only such a reset;
+    nothing is learnt from those rows."""
 
     def __init__(self, env: AnyEnv) -> None:
         super().__init__(env)
@@ -120,7 +120,7 @@ class NextStep(VectorWrapper):
 
 
 def _each_obs(obs: Any, space: spaces.Space[Any]) -> list[Any]:
-    """A batch of observations one by one."""
+    """The observations of a batch one by one."""
     if isinstance(space, spaces.Dict):
         n = len(next(iter(obs.values())))
         return [{key: obs[key][row] for key in space.spaces} for row in range(n)]
@@ -128,7 +128,7 @@ def _each_obs(obs: Any, space: spaces.Space[Any]) -> list[Any]:
 
 
 def single_envs(env: AnyEnv) -> list[gym.Env[Any, Any]] | None:
-    """The environments that are stepped one by one behind `env`; None where there are none."""
+    """The environments that `env` steps one by one; None if there are none."""
     inner: Any = env.unwrapped
     inner = getattr(getattr(inner, "backend", None), "envs", inner)
     found: list[gym.Env[Any, Any]] | None = getattr(inner, "envs", None)
@@ -136,15 +136,16 @@ def single_envs(env: AnyEnv) -> list[gym.Env[Any, Any]] | None:
 
 
 def to_theirs(env: AnyEnv, moved: Callable[[], None]) -> Any:
-    """`env`, which resets in the step, as Stable-Baselines3's kind; `moved` is called when somebody
-    resets or steps it; a subclass of its `VecEnv` where the program has that."""
+    """`env`, which has same-step autoreset, as Stable-Baselines3's kind of environment. `moved` is
+    called when somebody resets or steps it. It is a subclass of that library's `VecEnv` if the
+    program has imported the library."""
     if isinstance(env, FromTheirs):
         return env.theirs
     return _to_theirs_class(their_base())(env, moved)
 
 
 def their_base() -> Any:
-    """Stable-Baselines3's `VecEnv`, if the program has imported it, else `object`."""
+    """Stable-Baselines3's `VecEnv` if the program has imported it, otherwise `object`."""
     module = sys.modules.get(THEIRS)
     return object if module is None else module.VecEnv
 
@@ -152,8 +153,8 @@ def their_base() -> Any:
 @cache
 def _to_theirs_class(base: Any) -> Any:
     class ToTheirs(OfTrainer, base):  # type: ignore[misc]
-        """A trainer's environments with the methods of Stable-Baselines3's `VecEnv`. Returns and
-        lengths of episodes are in the infos, as a `Monitor` has them there."""
+        """A trainer's environments with the methods of Stable-Baselines3's `VecEnv`. The infos have
+        returns and lengths of episodes, as a `Monitor` gives them."""
 
         def __init__(self, env: AnyEnv, moved: Callable[[], None]) -> None:
             self.env, self.moved = env, moved
@@ -215,8 +216,8 @@ def _to_theirs_class(base: Any) -> Any:
 
         def render(self, mode: str | None = None) -> Any:
             if self.render_mode is None and mode == "rgb_array":
-                # They were made without a render mode, since some environments step slower with
-                # one.
+                # They were made without a render mode, with which some environments step more
+                # slowly.
                 for one in single_envs(self.env) or ():
                     one.unwrapped.render_mode = mode
                 self.render_mode = mode

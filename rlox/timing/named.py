@@ -1,4 +1,4 @@
-"""`span`: names a block or a function of the user's own, for `rlox-opt profile` to show."""
+"""`span`: names a block or a function of the user's own program, for `rlox-opt profile`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from rlox.timing.timing import Timing
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Disabled, so that a span costs next to nothing, unless the process is recorded.
+# Disabled unless the process is recorded, so that a span then costs next to nothing.
 _timing = Timing("spans", enabled=False)
 
 
 class _Open(threading.local):
-    """The open blocks of one thread, of a name that it entered again before leaving it."""
+    """One thread's open blocks of a name that it entered again before leaving it."""
 
     def __init__(self) -> None:
         self.blocks: list[AbstractContextManager[None]] = []
 
 
 class Named:
-    """A block's name: a context, or a decorator of the functions that are such blocks.
+    """The name of a block, as a context manager or as a decorator of functions.
 
-    As a context it may be kept, and entered again while it is open, also by other threads.
+    The context manager may be kept. It may be entered again while it is open, even by other
+    threads.
     """
 
     __slots__ = ("_again", "_block", "name")
@@ -42,8 +43,8 @@ class Named:
         block = _timing.add_time(self.name)
         again = self._again
         # A thread that has open blocks in its own list adds to that list, since those are left
-        # first. No function is called between looking at `_block` and setting it, so no other
-        # thread can run in between.
+        # first. No function is called between reading `_block` and setting it, so no other thread
+        # can run in between.
         if (again is None or not again.blocks) and self._block is None:
             self._block = block
         else:
@@ -85,7 +86,7 @@ def span(what: Callable[P, R]) -> Callable[P, R]: ...
 @overload
 def span(what: str) -> Named: ...
 def span(what: Callable[P, R] | str) -> Callable[P, R] | Named:
-    """A span of the program's own, in whichever process and thread it runs.
+    """Name a block or a function of the program, in whichever process and thread it runs.
 
         with span("load"): ...
 
@@ -95,9 +96,9 @@ def span(what: Callable[P, R] | str) -> Callable[P, R] | Named:
         @span("read the file")
         def load(): ...
 
-    Without `rlox-opt profile` it records nothing.
+    Without `rlox-opt profile` nothing is recorded.
 
     Raises:
-        TypeError: on a coroutine or a generator function.
+        TypeError: for a coroutine or a generator function.
     """
     return Named(what) if isinstance(what, str) else Named(what.__name__)(what)

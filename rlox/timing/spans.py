@@ -1,7 +1,7 @@
 """The log of closed spans: when each named block of each thread began and ended.
 
-A log is three integers a span, kept in one `array` per thread: no objects for the garbage
-collector to walk, 24 bytes a span, and no lock, since each thread writes to its own.
+A log has three integers for each span, in one `array` per thread. So the garbage collector has no
+objects to visit, a span takes 24 bytes, and no lock is needed, since each thread has its own array.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ThreadSpans:
 class SpanLog:
     """Closed spans of all threads, with one reading of the monotonic and the real clock.
 
-    The pair of readings lets logs of several processes be laid on one time axis.
+    The pair of readings allows the logs of several processes to be put on one time axis.
     """
 
     def __init__(self) -> None:
@@ -60,14 +60,14 @@ class SpanLog:
         return sum(map(len, self.threads))
 
     def __iter__(self) -> Iterator[Span]:
-        """Spans thread by thread, in the order in which they closed."""
+        """The spans of one thread after the other, each in the order in which they closed."""
         for thread in self.threads:
             words = iter(thread.data)
             for index, start, end in zip(words, words, words, strict=True):
                 yield Span(self.paths[index], start, end, thread.name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the log: a line of JSON, then each thread's integers (64 bit, little-endian)."""
+        """Write the log: a line of JSON, then each thread's integers (64 bits, little-endian)."""
         header = {
             "schema": 1,
             "pid": self.pid,
@@ -81,12 +81,12 @@ class SpanLog:
         with Path(path).open("wb") as file:
             file.write(json.dumps(header).encode() + b"\n")
             for thread, entry in zip(self.threads, header["threads"], strict=True):  # type: ignore[call-overload]
-                # Cut to the length announced: another thread may have gone on writing.
+                # Cut to the announced length, since another thread may have appended meanwhile.
                 file.write(_little_endian(thread.data[: 3 * entry["spans"]]).tobytes())
 
 
 def _little_endian(words: array[int]) -> array[int]:
-    """The array as the file holds it (a copy, swapped, on a big-endian machine only)."""
+    """The array in the file's byte order (a swapped copy on a big-endian machine)."""
     if sys.byteorder == "little":
         return words
     swapped = words[:]

@@ -6,10 +6,10 @@
             ...
     print(timing)
 
-The clock is `time.perf_counter_ns`, which on Linux is CLOCK_MONOTONIC, the one that perf can stamp
-its samples with. A block costs about half a microsecond, so the hot path is written for speed: a
-node of the tree is itself the context manager, made once, and finding it is one dictionary look-up
-in the block that the thread is in.
+The clock is `time.perf_counter_ns`, which on Linux is CLOCK_MONOTONIC; perf can stamp its samples
+with the same clock. A block costs about half a microsecond, so the frequent path is written for
+speed: a node of the tree is itself the context manager and is made once. It is found by one
+dictionary look-up in the block that the thread is in.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from rlox.timing.spans import SpanLog
 
 _NS = 1e-9
-# A block that is held across `await` is left after blocks that were entered later, so those seem to
-# be inside it. Such blocks would nest without end: beyond this depth they begin again at the root.
+# A block that is open across `await` is left after blocks that were entered later, so those seem to
+# lie inside it. Such blocks would nest without end: beyond this depth they begin again at the root.
 _DEEPEST = 64
 _MOST_PATHS = 10_000
 
@@ -40,7 +40,7 @@ class Phase(NamedTuple):
 
 
 class _Thread:
-    """What one thread has open: the innermost block, and where its closed spans are appended."""
+    """A thread's innermost open block, and where its closed spans are appended."""
 
     __slots__ = ("current", "extend", "name", "native_id", "root")
 
@@ -88,10 +88,10 @@ class _Node:
         thread.current = self.parent  # type: ignore[assignment]  # only roots have none
         extend = thread.extend
         if extend is not None:
-            extend((self.index, start, end))  # at once: a signal's handler may time a block as well
+            extend((self.index, start, end))  # in one call: a signal handler may time a block too
 
     def entered(self) -> list[_Node]:
-        """The inner blocks that were left at least once, or that hold such a block."""
+        """The inner blocks that were left at least once, or that contain such a block."""
         return [node for node in list(self.children.values()) if node.calls or node.entered()]
 
     def walk(self, prefix: str = "") -> Iterator[tuple[str, _Node]]:
@@ -107,12 +107,12 @@ class _Node:
             child.reset(now)
 
     def self_ns(self) -> int:
-        """Time in this block and in none of its inner blocks."""
+        """Time in this block without its inner blocks."""
         return max(0, self.total_ns - sum(child.total_ns for child in self.children.values()))
 
 
 class _SynchronizedNode(_Node):
-    """A block that waits for the device before it reads the clock, at both ends."""
+    """A block that waits for the device before it reads the clock, at its begin and at its end."""
 
     __slots__ = ("synchronize",)
     synchronize: Callable[[], object]
@@ -146,12 +146,13 @@ class Timing:
 
     Args:
         name: the title of the printed tree.
-        enabled: when False, blocks cost next to nothing and record nothing; may be set at any time.
+        enabled: if False, blocks cost next to nothing and record nothing; may be set at any time.
         synchronize: called before each reading of the clock, such as `torch.cuda.synchronize`, so
-            that a block holds the device's work and not only its launch. None: no waiting.
+            that a block includes the device's work and not only its launch. None: no waiting.
 
-    The blocks of a thread are one tree; `phases` is the tree of the thread that made the Timing.
-    A block that raises is counted. A context object belongs to the thread that asked for it.
+    The blocks of a thread form one tree; `phases` is the tree of the thread that made the Timing. A
+    block that raises an error counts too. A context manager belongs to the thread that asked for
+    it.
     """
 
     def __init__(
@@ -167,16 +168,16 @@ class Timing:
         self._lock = threading.Lock()
         self._threads: list[_Thread] = []
         self._paths: list[str] = []
-        self._indices: dict[str, int] = {}  # of the paths: one a path, in whichever thread
+        self._indices: dict[str, int] = {}  # of paths, which all threads share
         self._spans: SpanLog | None = None
         self._owner = threading.current_thread().name
-        # Set where `rlox-opt profile` records this process, whose every Timing then is recorded.
+        # Set if `rlox-opt profile` records this process; it then records every Timing.
         self._recorder = getattr(sys.modules.get("rlox_opt_recorder"), "active", lambda: None)()
         if self._recorder is not None:
             self._recorder.adopt(self)
 
     def add_time(self, name: str) -> AbstractContextManager[None]:
-        """Add the time of the block to what `name` has here so far."""
+        """Add the time of the block to the time that `name` has here so far."""
         if not self.enabled:
             return _NOTHING
         try:
@@ -185,11 +186,11 @@ class Timing:
             return self._add_node(name)
 
     def timeit(self, name: str) -> AbstractContextManager[None]:
-        """Time the block; the printed tree shows the last time (the phases still sum)."""
+        """Time the block. The printed tree shows the last time; `phases` still has the sum."""
         return self._shown(name, "last")
 
     def time_avg(self, name: str) -> AbstractContextManager[None]:
-        """Time the block; the printed tree shows the mean time (the phases still sum)."""
+        """Time the block. The printed tree shows the mean time; `phases` still has the sum."""
         return self._shown(name, "mean")
 
     def _shown(self, name: str, how: str) -> AbstractContextManager[None]:
@@ -199,7 +200,7 @@ class Timing:
         return node
 
     def _add_node(self, name: str) -> _Node:
-        """The slow path: the first time that this thread enters `name` here."""
+        """The rare path: the first time that this thread enters `name` here."""
         if not name or "/" in name:
             raise ValueError(f"a block's name must not be empty nor hold '/', found {name!r}")
         thread: _Thread | None = getattr(self._local, "thread", None)
@@ -250,34 +251,34 @@ class Timing:
         )
 
     def reset(self) -> None:
-        """Forget all times. A block that is open goes on, counted from now."""
+        """Forget all times. A block that is open continues, and counts from now on."""
         with self._lock:
             now = perf_counter_ns()
             for thread in self._threads:
                 thread.root.reset(now)
 
     def flow(self, name: str, number: int) -> None:
-        """Says that the thing with this `number` passes here, such as a rollout on its way from the
-        steps to the update. A recorded run draws an arrow from each such place to the next, also
-        into other processes."""
+        """Mark that the thing with this `number` passes here, such as a rollout on its way from
+        the steps to the update. In a recorded run an arrow is drawn from each such place to the
+        next, even into another process."""
         if self._recorder is not None:
             self._recorder.flow(name, number)
 
     def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
-        """Have a recorded run draw `read()` over time, or, at a `rate`, its growth per second."""
+        """In a recorded run, draw `read()` over time; with `rate`, its growth per second."""
         if self._recorder is not None:
             self._recorder.gauge(name, read, rate)
 
     def totals(self) -> Iterator[tuple[str, int, int, int, int]]:
-        """Of every block: its thread's name and native id, the index of its path in a log of
-        spans, calls, nanoseconds."""
+        """For every block: its thread's name and native id, the index of its path in a log of
+        spans, the number of calls, nanoseconds."""
         for thread in list(self._threads):
             for _, node in thread.root.walk():
                 yield thread.name, thread.native_id, node.index, node.calls, node.total_ns
 
     def begin_child(self) -> None:
-        """Called in the child of a fork: only the forking thread is left there, and it has timed
-        nothing."""
+        """Called in the child of a fork, where only the forking thread goes on. It has not timed
+        anything in the child yet."""
         self._lock = threading.Lock()
         thread: _Thread | None = getattr(self._local, "thread", None)
         self._threads = [] if thread is None else [thread]
@@ -291,7 +292,7 @@ class Timing:
         return self.trees().get(self._owner, [])
 
     def trees(self) -> dict[str, list[Phase]]:
-        """The blocks of every thread, by the thread's name (a second one of a name: "name 2")."""
+        """The blocks of every thread, by the thread's name (a second one with a name: "name 2")."""
         trees: dict[str, list[Phase]] = {}
         for thread in self._threads:
             name, count = thread.name, 1
@@ -305,7 +306,7 @@ class Timing:
         return trees
 
     def __str__(self) -> str:
-        """The tree view: blocks without inner blocks on one line, then those that have some.
+        """The tree as text: blocks without inner blocks on one line, then those with some.
 
         Each shows seconds (total, last or mean), its share of its thread's time and its calls.
         """
@@ -338,10 +339,10 @@ def _entry(node: _Node, total_ns: int) -> str:
 
 
 def measure_overhead(spans: int = 20_000, logged: bool = False) -> float:
-    """What one block costs here, in nanoseconds: the fastest of seven loops of empty blocks, less
-    the fastest of seven empty loops.
+    """The cost of one block on this machine, in nanoseconds: the fastest of seven loops of empty
+    blocks, less the fastest of seven empty loops.
 
-    The fastest, since interruptions only ever add. `logged` measures with a span log attached.
+    The fastest is taken, since interruptions only add time. `logged` measures with a span log.
     """
     timing = Timing()
     if logged:

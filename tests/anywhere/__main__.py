@@ -1,4 +1,4 @@
-"""`python tests/anywhere`: the suite as on other processors, for another user, in other places."""
+"""`python tests/anywhere`: runs the suite as on other processors, as another user, elsewhere."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ class Impossible(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """A checkout with its `.venv`, what a command starts with there, Python's own options, and the
-    environment."""
+    """A checkout with its `.venv`; the words that commands there begin with; Python's own options;
+    and the environment variables."""
 
     root: Path = ROOT
     before: tuple[str, ...] = ()
@@ -34,7 +34,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way of running, in a line; `place` makes one in an empty folder, or raises `Impossible`."""
+    """A way of running, described in a line. `place` makes one in an empty folder, or raises
+    `Impossible`."""
 
     what: str
     place: Callable[[Path], AbstractContextManager[Place]]
@@ -52,7 +53,7 @@ def _set(**settings: str) -> Kind:
 
 @contextlib.contextmanager
 def _without_utf_8(folder: Path) -> Iterator[Place]:
-    """ASCII alone for all that tests start; they themselves read what it says."""
+    """Everything that tests start has ASCII only; the tests themselves read its output."""
     settings = {"LC_ALL": "C", "PYTHONUTF8": "0"}
     yield Place(python=("-X", "utf8"), environment={**os.environ, **settings})
 
@@ -65,8 +66,8 @@ def _other_temporary_folder(folder: Path) -> Iterator[Place]:
 
 @contextlib.contextmanager
 def _as_intel(cbwr: str, folder: Path) -> Iterator[Place]:
-    """MKL asks a function of its own whether the processor is Intel's, and takes its better kernels
-    only there. A library that is loaded before it answers for it."""
+    """MKL calls a function of its own to see whether the processor is Intel's, and uses its better
+    kernels only then. A library that is loaded before MKL replaces that function."""
     if "GenuineIntel" in Path("/proc/cpuinfo").read_text():
         raise Impossible("this processor is Intel's: the suite as it is does it")
     source, library = folder / "intel.c", folder / "intel.so"
@@ -92,8 +93,8 @@ shift; umount "$0"; exec "$@"
 
 @contextlib.contextmanager
 def _for_a_stranger(folder: Path) -> Iterator[Place]:
-    """A clone of the commit, set up in a folder with a space; it belongs to a user who is not root,
-    whose temporary files and home are in such folders, too."""
+    """A clone of the commit, set up in a folder whose name has a space. It belongs to a user who is
+    not root, and whose home and temporary files lie in such folders too."""
     if os.geteuid() != 0:
         raise Impossible("only root can become another user")
     for tool in ("setpriv", "unshare"):

@@ -1,4 +1,4 @@
-"""The suite, run in one of the ways of `places`, and what came of it."""
+"""Runs the suite in one of the ways of `places`, and counts the results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlox_opt.system.scratch import scratch
 
 
 def run(kind: str, asked: Sequence[str]) -> dict[str, Any]:
-    """What came of the tests in one way of running them. Raises `Impossible`."""
+    """The results of the tests in one way of running them. Raises `Impossible`."""
     with scratch() as folder:
         report = folder / "report.xml"
         options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *asked]
@@ -30,7 +30,8 @@ def run(kind: str, asked: Sequence[str]) -> dict[str, Any]:
 
 
 def counted(report: ElementTree.ElementTree[Any]) -> dict[str, Any]:
-    """How many tests passed, failed and were skipped in pytest's report; which failed."""
+    """The numbers of tests that passed, failed and were skipped in pytest's report, and the names
+    of those that failed."""
     counts: Counter[str] = Counter()
     failures = []
     for case in report.iter("testcase"):
@@ -42,7 +43,7 @@ def counted(report: ElementTree.ElementTree[Any]) -> dict[str, Any]:
 
 
 def told(row: Mapping[str, Any]) -> str:
-    """A kind's line for people."""
+    """The line that is printed for a way of running."""
     if "not_tried" in row:
         return f"not tried: {row['not_tried']}"
     failed = "".join(f"\n  {name}" for name in row["failures"])

@@ -12,8 +12,8 @@ import pytest
 from msgspec import structs
 from projects import ROOT
 from rich.console import Console
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
+from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.history.cause import Cause
 from rlox_opt.project.explained import Told, Why
 from rlox_opt.system.exits import CANNOT_TELL

@@ -1,4 +1,4 @@
-"""`make hostile`: calls of the extension by the million, and a record of what came of them."""
+"""`make hostile`: calls of the extension by the million, and a record of the results."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ exit codes (make turns each but 0 into 2):
 
 @dataclass
 class Batch:
-    """What came of the calls of one seed."""
+    """The results of one seed's calls."""
 
     seed: int
     calls: int = 0
@@ -89,7 +89,7 @@ def _positive(text: str) -> int:
 
 
 def campaign(arguments: argparse.Namespace) -> int:
-    """Run batch after batch, record and print what came of them; returns the exit code."""
+    """Run batch after batch, record and print the results; returns the exit code."""
     from rlox_opt.system import files
 
     where, start = _where(), time.monotonic()
@@ -138,7 +138,7 @@ def _held(seeds: Sequence[int], calls: int, at_once: int) -> Iterator[Batch]:
 
 
 def _batch(seed: int, calls: int, stop: threading.Event) -> Batch:
-    """The calls of a seed, in a process that no Ctrl-C reaches."""
+    """The calls of one seed, in a process that Ctrl-C does not reach."""
     found, words = Batch(seed), ["--seed", str(seed)]
     in_children = _FORKS * _OF_A_FORK if seed % 2 and calls > 2 * _FORKS * _OF_A_FORK else 0
     words += ["--count", str(calls - in_children), "--threads", str(1 + 2 * (seed % 2))]
@@ -192,7 +192,7 @@ def _progress(done: Sequence[Batch], n_batches: int, seconds: float) -> str:
 
 
 def _summed(done: Sequence[Batch], seconds: float) -> dict[str, Any]:
-    """The counts of all batches, by function and by what came of the call."""
+    """The counts of all batches, by function and by the call's result."""
     functions = dict[str, Counter[str]]()
     in_children = 0
     for batch in done:
@@ -217,7 +217,7 @@ def _summed(done: Sequence[Batch], seconds: float) -> dict[str, Any]:
 
 
 def _where() -> dict[str, Any]:
-    """When, at what commit, on what machine, of what build."""
+    """The time, the commit, the machine and the build."""
     from rlox_opt.system.machine import commit, machine
 
     from rlox import _core

@@ -37,7 +37,8 @@ def in_child(check):
 
 
 def run_alone(program: str, timeout: float = 60, **environment: str) -> str:
-    """What `program` prints; it must end well, in `timeout` seconds, and without a word else."""
+    """The output of `program`. It must end with status 0 within `timeout` seconds, and print
+    nothing to stderr."""
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + program],
         capture_output=True,

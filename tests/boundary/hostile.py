@@ -1,10 +1,10 @@
-"""Wrong calls: every function of the extension, with arguments that should break it; and between
-them calls in odd orders that must work, whose results are held to NumPy's.
+"""Wrong calls: every function of the extension, with arguments that should break it. Between them,
+calls in odd orders that must work, whose results are compared with NumPy's.
 
-`hostile_calls(seed, count)` makes so many in this process; as a program it bounds the memory first,
-and can call from several threads and from forked children. Whatever comes out must be an
-`Exception`: no crash, no hang, and none of Rust's panics, which are no `Exception`. Sizes are small
-or absurd, so that a call takes microseconds.
+`hostile_calls(seed, count)` makes so many calls in this process. As a program it limits the memory
+first, and can call from several threads and from forked children. Only an `Exception` may be
+raised: no crash, no hang, and none of Rust's panics, which are no `Exception`. Sizes are small or
+absurd, so that a call takes microseconds.
 
     python tests/boundary/hostile.py --seed 1 --count 100000 --threads 3 --forks 20
 """
@@ -29,7 +29,7 @@ class Hostile(Calls, Sequences):
 
 
 def hostile_calls(seed: int, count: int, shared: Hostile | None = None) -> Hostile:
-    """Makes so many calls. `fatal` of the result names calls that raised something other than an
+    """Make so many calls. `fatal` of the result names calls that raised anything but an
     `Exception`."""
     hostile = Hostile(seed, shared)
     while hostile.counts["calls"] < count:
@@ -38,7 +38,7 @@ def hostile_calls(seed: int, count: int, shared: Hostile | None = None) -> Hosti
 
 
 def in_child(seed: int, count: int, shared: Hostile) -> str | None:
-    """The fault of a forked child that goes on with its parent's objects, or None."""
+    """The fault of a forked child that continues with its parent's objects, or None."""
     said, say = os.pipe()
     child = os.fork()
     if child == 0:
@@ -58,7 +58,7 @@ def in_child(seed: int, count: int, shared: Hostile) -> str | None:
 
 
 def main() -> None:
-    """See above."""
+    """Run as the module's docstring says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20_000, help="calls, in all threads together")

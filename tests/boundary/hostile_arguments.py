@@ -1,4 +1,4 @@
-"""Arguments that are drawn to break the call they are made for."""
+"""Draws arguments that should break the call they are made for."""
 
 import random
 import warnings
@@ -33,7 +33,7 @@ DTYPES: list[Any] = [
 
 
 class Sub(np.ndarray[Any, Any]):
-    """A subclass, some of whose attributes lie."""
+    """A subclass of ndarray, some of whose attributes are wrong."""
 
     def astype(self, *_: Any, **__: Any) -> Any:
         """Not what it should be."""
@@ -41,7 +41,7 @@ class Sub(np.ndarray[Any, Any]):
 
 
 class Arguments:
-    """Draws arguments; those of one seed in one thread are always the same."""
+    """Draws arguments; one seed in one thread always gives the same."""
 
     def __init__(self, seed: int, shared: "Arguments | None" = None) -> None:
         self.random = random.Random(seed)
@@ -54,13 +54,13 @@ class Arguments:
         self.several: list[Callable[[], None]] = self.named("several_")
 
     def named(self, start: str) -> list[Callable[[], Any]]:
-        """The methods whose names start so."""
+        """The methods whose names begin with `start`."""
         return [getattr(self, name) for name in dir(type(self)) if name.startswith(start)]
 
     # What is called upon.
 
     def kept(self, name: str, make: Callable[[], Any], often: float = 0.02) -> Any:
-        """An object of the pool, which threads share; now and then a new one."""
+        """An object of the pool, which threads share; sometimes it is replaced by a new one."""
         if name not in self.pool or self.random.random() < often:
             self.pool[name] = make()
         return self.pool[name]
@@ -160,7 +160,7 @@ class Arguments:
         return self.evil() if r > 0.985 else self.random.choice(NUMBERS)
 
     def evil(self) -> Any:
-        """An object whose methods call back, fail, or give something else."""
+        """An object whose methods call back, raise an error, or return something unexpected."""
         hostile, answer = self, self.random.choice(NUMBERS)
 
         def method(*_: Any, **__: Any) -> Any:
@@ -178,7 +178,7 @@ class Arguments:
     # Calling.
 
     def counted(self, call: Callable[..., Any], arguments: Args, **named: Any) -> Any:
-        """One call; what comes out of it is counted, and is the caller's."""
+        """Make one call; its result is counted and returned."""
         name, outcome = name_of(call, arguments), "returned"
         try:
             return call(*arguments, **named)
@@ -199,7 +199,7 @@ class Arguments:
             self.counts[f"{name} {outcome}"] += 1
 
     def one(self) -> None:
-        """A call of those that are drawn, or several that belong together."""
+        """Make one drawn call, or several that belong together."""
         if self.depth > 2:
             return
         self.depth += 1

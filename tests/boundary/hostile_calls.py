@@ -1,4 +1,4 @@
-"""Every function and method of the extension, called with arguments that are drawn to break it."""
+"""Every function and method of the extension, called with arguments that should break it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CATALOGUE = pairs.catalogue()
 
 
 def _whole(number: Any) -> int:
-    """A size that is none is refused, whatever the call would take."""
+    """The number if it can be a size, otherwise 0."""
     return number if type(number) is int and number < 2**31 else 0
 
 
@@ -47,7 +47,7 @@ class Calls(Arguments):
         return buffer.update_priorities, [a((n,), "i8"), a((n,), r.choice("fd"))], {}
 
     def keep_sample(self, sample: Any) -> None:
-        """The arrays of a sample come back as arguments, spoilt or not."""
+        """Put the arrays of a sample into the pool of arguments, sometimes changed."""
         name = self.random.choice(list(sample))
         array = sample[name]
         if self.random.random() < 0.2:
@@ -101,7 +101,8 @@ class Calls(Arguments):
         return pairs.agree, [self.number(identity), self.number(choices)], {}
 
     def timed(self, arm: Any) -> None:
-        """An arm is its thread's alone; so many calls as one asks for are made, however long."""
+        """Time one side of a pair. An object belongs to one thread, and makes as many calls as it
+        is asked for, however long they take."""
         calls = self.random.choice((0, 1, 2, -1, 1.5, None, "x", 2**70, []))
         self.counted(arm.time, [calls])
         self.counted(arm.outcome, [])
@@ -217,7 +218,7 @@ class Calls(Arguments):
         return _core.collect_rollout, [env, *arguments, noise, n(r.choice((None, 1, 3)))], {}
 
     def several_of_a_collector(self) -> None:
-        """A life of a collector, whose policy is no better than the rest."""
+        """The whole life of a collector whose policy is as hostile as other arguments."""
         env, r = self.env(), self.random
         k = env.n_envs
 

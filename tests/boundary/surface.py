@@ -1,4 +1,4 @@
-"""The public surface of the extension, as rlox/_core.pyi has it, and of the pairs; and the names of
+"""The public names of the extension, from rlox/_core.pyi, and of the pairs; and the names of
 calls."""
 
 from __future__ import annotations

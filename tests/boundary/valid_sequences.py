@@ -1,5 +1,6 @@
-"""Calls in odd orders that must work: lives of buffers, environments, collectors and updates, whose
-results are held to a model in Python, to NumPy, or to a twin that is asked otherwise."""
+"""Calls in odd orders that must work: whole lives of buffers, environments, collectors and updates.
+Their results are compared with a model in Python, with NumPy, or with an equal object that is
+called in another way."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _NO_FAULT = ("memory", "no thread to collect in")
 
 
 def must_work(sequence: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Whatever comes out of it is a fault."""
+    """Any error that it raises is a fault."""
 
     @wraps(sequence)
     def watched(self: Any) -> None:
@@ -40,7 +41,7 @@ def must_work(sequence: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def same(found: Iterable[Any], expected: Iterable[Any], what: str) -> None:
-    """To the bit, NaN included."""
+    """Whether they are equal to the bit, NaN included."""
     for one, other in zip(found, expected, strict=True):
         if isinstance(one, dict):
             same(one.values(), other.values(), what)
@@ -49,16 +50,17 @@ def same(found: Iterable[Any], expected: Iterable[Any], what: str) -> None:
 
 
 class Sequences(Arguments):
-    """Draws lives, on objects of their own."""
+    """Draws sequences of calls, on objects of their own."""
 
     def generator(self) -> np.random.Generator:
-        """NumPy's, decided by ours."""
+        """A NumPy generator, seeded from this object's own."""
         return np.random.default_rng(self.random.getrandbits(64))
 
     # Buffers.
 
     def transitions(self, start: int, n: int, dims: tuple[int, int], dtype: str) -> list[Any]:
-        """Rows whose reward is their number; odd ones are slices, or Fortran's rows of one."""
+        """Rows whose reward is their number. Some have odd memory layouts: slices, Fortran
+        order."""
         i = np.arange(start, start + n)
         obs = np.repeat(i[:, None] % 251, dims[0], axis=1).astype(dtype)
         action = np.repeat(-i[:, None], dims[1], axis=1).astype(F32)
@@ -66,7 +68,7 @@ class Sequences(Arguments):
 
     @must_work
     def several_of_a_buffer(self) -> None:
-        """Pushes of one and of many, more than it holds among them, against a deque."""
+        """Single and batched pushes, some larger than the buffer, compared with a deque."""
         r, c = self.random, self.counted
         dims, dtype = (r.choice((1, 3, 17)), r.choice((1, 2))), r.choice(("float32", "uint8"))
         kind = r.choice((_core.ReplayBuffer, _core.PrioritizedReplayBuffer))
@@ -97,7 +99,7 @@ class Sequences(Arguments):
                 same([found[name] for name in COLUMNS], expected, "transitions")
 
     def drawn(self, buffer: Any, held: deque[int], dims: tuple[int, int], dtype: str) -> None:
-        """A sample is whole rows of what is held; equal seeds draw the same, kept or copied."""
+        """A sample consists of whole stored rows; equal seeds draw the same, kept or copied."""
         r, n = self.random, self.random.choice((1, 3, 32))
         seed = r.choice((None, r.getrandbits(64)))
         kept = self.counted(buffer.sample, [n, seed, r.random() < 0.5])
@@ -112,7 +114,7 @@ class Sequences(Arguments):
             same([again], [kept], "a sample of the same seed")
 
     def by_priority(self, buffer: Any, held: deque[int]) -> None:
-        """Weights are the paper's, of the priorities that were set last."""
+        """Weights are the paper's, for the priorities that were set last."""
         n, rng = len(held), self.generator()
         priorities = rng.uniform(0.1, 9, n).astype(self.random.choice((F32, np.float64)))
         self.counted(buffer.update_priorities, [np.arange(n), priorities])
@@ -130,7 +132,7 @@ class Sequences(Arguments):
     # Environments.
 
     def environments(self, n_envs: int) -> tuple[list[Any], Callable[[], Any]]:
-        """Two that are equal, and what draws actions for them."""
+        """Two equal vector environments, and a function that draws actions for them."""
         r, rng = self.random, self.generator()
         name, seed = r.choice(_core.builtin_envs()), r.getrandbits(100)
         twins = [self.counted(_core.VecEnv, [name, n_envs, seed]) for _ in range(2)]
@@ -142,7 +144,7 @@ class Sequences(Arguments):
     @must_work
     def several_of_environments(self) -> None:
         """Two equal environments stay equal, whatever arrays their results are written to; arrays
-        that are held do not change."""
+        that are still referred to do not change."""
         r, c, n = self.random, self.counted, self.random.choice((1, 2, 5, 33))
         (one, other), actions = self.environments(n)
         for env in (one, other):
@@ -178,7 +180,7 @@ class Sequences(Arguments):
 
     @must_work
     def several_of_advantages(self) -> None:
-        """Each function against its equations, into arrays that are given and into new ones."""
+        """Each function against its equations, into given arrays and into new ones."""
         r, c, rng = self.random, self.counted, self.generator()
         t, n_envs = r.choice((0, 1, 2, 7, 65)), r.choice((1, 3, 17))
         dtype = r.choice((F32, np.float64))
@@ -275,7 +277,7 @@ class Sequences(Arguments):
 
     @must_work
     def several_of_rollouts(self) -> None:
-        """The same on one thread and on three, and the environments stand where they stand."""
+        """A rollout is the same on one thread and on three, and so are the environments' states."""
         r, c, rng = self.random, self.counted, self.generator()
         n, steps = r.choice((1, 5)), r.choice((1, 4))
         twins, _ = self.environments(n)
@@ -299,7 +301,7 @@ class Sequences(Arguments):
 
     @must_work
     def several_of_collectors(self) -> None:
-        """Two that are equal give equal rollouts, and the environments back; none is lost."""
+        """Two equal collectors give equal rollouts, and give their environments back."""
         r, c, n = self.random, self.counted, self.random.choice((1, 3))
         twins, _ = self.environments(n)
         discrete = isinstance(twins[0].action_space, int)

@@ -1,4 +1,4 @@
-"""The pages, built once for all tests of a run, in however many processes these are."""
+"""The built pages, made once for all tests of a run, whatever number of processes run tests."""
 
 from pathlib import Path
 

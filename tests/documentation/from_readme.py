@@ -1,13 +1,13 @@
-"""`python tests/documentation/from_readme.py`: does what README.md tells a stranger to do with a
-project of his own, on public projects, and writes down what came of it.
+"""`python tests/documentation/from_readme.py`: does what README.md tells a newcomer to do with a
+project of his own, on public projects, and writes down the results.
 
-Each project gets a new folder, an empty home and an empty environment of Python. There the lines of
-the README's section "Your own project" are run one after the other, as they stand there; what is
-replaced is the name of the project, and what a stranger must choose for it: commits and benchmarks.
-The transcript goes to tests/documentation/record/MACHINE/; folders of this machine are named in it
-by what they are. A clone is made from the one of that name in --clones, or else fetched.
+Each project gets a new folder, an empty home and an empty Python environment. There the lines of
+the README's section "Your own project" are run one after the other, unchanged except for the name
+of the project and what a newcomer must choose: commits and benchmarks. The transcript goes to
+tests/documentation/record/MACHINE/, without this machine's paths. A clone is made from the one of
+that name in --clones, or otherwise fetched.
 
-Exit codes: 0 a verdict on every project within ten minutes each, 1 not so, 2 asked wrongly.
+Exit codes: 0 a verdict on every project within ten minutes each, 1 otherwise, 2 a wrong argument.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ _PROGRAMS = {"CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".p
 @dataclass(frozen=True)
 class Stranger:
     """A project that is not ours. `at` is the commit that is checked out, "" for the newest.
-    `instead` says what stands in place of words of the README. `found` is the verdict that is known
-    of its commits, and `known` who says so; "" where nothing is known. `files` are what the
-    stranger has written: script.py, which the README profiles. Where there is none, that line is
-    left out."""
+    `instead` maps words of the README to their replacements. `found` is the verdict that is known
+    of its commits, and `known` its source; "" if nothing is known. `files` are what the newcomer
+    has written: script.py, which the README profiles. Without it, that line is left out."""
 
     name: str
     url: str
@@ -87,7 +86,7 @@ STRANGERS = {
 
 @dataclass(frozen=True)
 class Line:
-    """A command that was run, in which folder, what it printed, its status, and the seconds."""
+    """A command that was run: its folder, its output, its status, and its seconds."""
 
     command: str
     folder: str
@@ -98,7 +97,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Visit:
-    """What came of a project: the lines that were run, and the folders' names."""
+    """The result for a project: the lines that were run, and the folders' names."""
 
     name: str
     stranger: Stranger
@@ -106,18 +105,18 @@ class Visit:
 
     @property
     def seconds(self) -> float:
-        """Of all lines, installing and building included."""
+        """The seconds of all lines, with installing and building."""
         return sum(line.seconds for line in self.lines)
 
     @property
     def verdicts(self) -> str:
-        """The last line that counts verdicts; "" where none was reached."""
+        """The last line that counts verdicts; "" if there is none."""
         told = [of for line in self.lines for of in _VERDICTS.findall(line.printed)]
         return told[-1] if told else ""
 
     @property
     def lacks(self) -> str:
-        """What keeps it from being what the README promises; "" where nothing does."""
+        """What falls short of the README's promise; "" if nothing does."""
         failed = [line for line in self.lines if line.status]
         if failed:
             return f"`{failed[0].command}` ended with {failed[0].status}"
@@ -131,8 +130,8 @@ class Visit:
 
 
 def told(readme: str) -> list[str]:
-    """The commands of the README's section, without the remarks beside them. Raises ValueError
-    where there are none."""
+    """The commands of the README's section, without their comments. Raises ValueError if there are
+    none."""
     _, found, rest = readme.partition(f"\n## {SECTION}\n")
     section = rest.partition("\n## ")[0]
     lines = [line.strip() for line in section.splitlines() if line.startswith("    ")]
@@ -142,8 +141,8 @@ def told(readme: str) -> list[str]:
 
 
 def fitted(lines: Sequence[str], stranger: Stranger) -> Iterator[str]:
-    """The lines for another project than the README's. Raises ValueError where a word that is to be
-    replaced does not stand in them."""
+    """The lines, adapted to another project than the README's. Raises ValueError if a word to be
+    replaced is not in them."""
     for words in stranger.instead:
         if not any(words in line for line in lines):
             raise ValueError(f"README.md: no longer has {words!r} under {SECTION!r}")
@@ -156,8 +155,8 @@ def fitted(lines: Sequence[str], stranger: Stranger) -> Iterator[str]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """An empty home and the environment that the reader made; of this machine's, where packages
-    come from, and its programs: Pythons, git, the toolchain of Rust."""
+    """The variables for the newcomer: an empty home and his new environment; from this machine the
+    package indexes and the programs: Pythons, git, Rust's toolchain."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -174,8 +173,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def visit(name: str, source: str, folder: Path, readme: str) -> Visit:
-    """Follow the README on a project, whose clone is made from `source`, in a new folder. It ends
-    with the first command that fails."""
+    """Follow the README on a project, whose clone is made from `source`, in a new folder. The visit
+    ends with the first command that fails."""
     stranger, lines = STRANGERS[name], []
     (folder / "home").mkdir(parents=True)
     _git("clone", "--quiet", str(ROOT), str(folder / "rlox"))
@@ -197,7 +196,7 @@ def visit(name: str, source: str, folder: Path, readme: str) -> Visit:
 
 
 def run(command: str, here: Path, folder: Path) -> Line:
-    """A line of a shell. Twice the time that all may take ends it."""
+    """Run a shell line. It is ended after twice the time that all lines together may take."""
     start = time.monotonic()
     try:
         done = subprocess.run(
@@ -212,13 +211,13 @@ def run(command: str, here: Path, folder: Path) -> Line:
 
 
 def nameless(printed: str, folder: Path) -> str:
-    """Without folders of this machine, nor who serves it packages."""
+    """The text without this machine's folders and package indexes."""
     printed = printed.replace(str(folder), "/home/you").replace(str(Path.home()), "/home/you")
     return re.sub(r"\bhttps?://(?!github\.com)[^/\s]+", "https://the-index", printed)
 
 
 def transcript(visits: Sequence[Visit], when: str) -> str:
-    """All of it, in Markdown."""
+    """The whole transcript, in Markdown."""
     head, dirty = commit(ROOT)
     here = machine()
     parts = [

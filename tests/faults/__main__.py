@@ -1,4 +1,4 @@
-"""`python tests/faults`: faults and hostile input by the thousand, and what they did."""
+"""`python tests/faults`: faults and hostile input by the thousand, and their effects."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Heard:
-    """Counts the trials of a kind, and tells faults at once, and now and then how far it is."""
+    """Counts the trials of a kind. It reports faults at once, and progress now and then."""
 
     def __init__(
         self, kind: Kind, trials: int, rows: dict[str, dict[str, Any]], found: list[str]
@@ -130,7 +130,7 @@ def _progress(row: Mapping[str, Any], trials: int) -> str:
 
 
 def _where() -> dict[str, Any]:
-    """When, at what commit, on what machine."""
+    """The time, the commit and the machine."""
     from rlox_opt.system.machine import commit, machine
 
     revision, dirty = commit(Path(__file__).resolve().parents[2])

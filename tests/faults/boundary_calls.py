@@ -21,8 +21,8 @@ _LIMIT_S = 900.0
 
 
 def trial(seed: int, folder: Path) -> Trial:
-    """Some ten thousand calls in a process of their own; of every second seed with RUST_BACKTRACE,
-    for to write a backtrace takes locks, too."""
+    """Some ten thousand calls in a process of their own. Every second seed has RUST_BACKTRACE,
+    since writing a backtrace takes locks too."""
     threads = 1 + 2 * (seed % 2)
     count = _CALLS_SHORT if seed in SHORT else _CALLS
     words = ["--seed", str(seed), "--count", str(count), "--threads", str(threads)]

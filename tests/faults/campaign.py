@@ -1,5 +1,5 @@
-"""What all kinds of faults share: trials that a seed decides, held in folders of their own, some at
-once, and counted."""
+"""What all kinds of faults share: trials that a seed determines, run in folders of their own,
+several at once, and counted."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _TAIL = 160
 
 @dataclass
 class Trial:
-    """What came of a seed: `what` was run or fed, a line for people, `faults` a line each, and
-    `counts` of what was done, by name."""
+    """The result of a seed: `what` was run or read, as a line for people; `faults`, a line each;
+    and `counts` of what was done, by name."""
 
     seed: int
     what: str = ""
@@ -56,7 +56,7 @@ def repeat(kind: str, seed: int) -> str:
 
 
 def lines(kind: str, trial: Trial) -> Iterator[str]:
-    """A line for each fault: what was found, in what, and what repeats it."""
+    """A line for each fault: what was found, in what, and the command that repeats it."""
     for fault in trial.faults:
         yield f"{kind}: {trial.what}: {fault} [{repeat(kind, trial.seed)}]"
 
@@ -64,7 +64,7 @@ def lines(kind: str, trial: Trial) -> Iterator[str]:
 def held(
     kind: Kind, seeds: Iterable[int], workers: int, hear: Callable[[Trial], None] = lambda _: None
 ) -> list[Trial]:
-    """The trials of `seeds`, `workers` at once; `hear` is told each as it ends, so that a Ctrl-C
+    """The trials of `seeds`, `workers` at once. `hear` is called as each one ends, so that a Ctrl-C
     loses none that has ended."""
     done: list[Trial] = []
     left = iter(seeds)
@@ -92,8 +92,8 @@ def _in_a_folder(kind: Kind, seed: int) -> Trial:
 
 
 def complaints(code: int, out: str, err: str, codes: Iterable[int] = CODES) -> Iterator[str]:
-    """What is wrong with how a command line ended: never a traceback, only exit codes that are
-    agreed on, and where it could not do what it was asked, a line of its own that says why."""
+    """What is wrong with how a command line ended. There must be no traceback and no unknown exit
+    code; and if it could not do what was asked, it must say why in a line of its own."""
     if _TRACEBACK in out or _TRACEBACK in err:
         text = err if _TRACEBACK in err else out
         yield f"a traceback, exit {code}: {_last(text)}"
@@ -125,7 +125,7 @@ def marked(mark: str) -> dict[int, str]:
 
 
 def outlived(mark: str, patience_s: float) -> dict[int, str]:
-    """Those that are still there after `patience_s`; they are killed then."""
+    """The processes that still run after `patience_s`; they are then killed."""
     until = time.monotonic() + patience_s
     while (left := marked(mark)) and time.monotonic() < until:
         time.sleep(0.05)
@@ -135,5 +135,5 @@ def outlived(mark: str, patience_s: float) -> dict[int, str]:
 
 
 def random_of(kind: str, seed: int) -> random.Random:
-    """What a trial draws from: another stream for each kind and seed."""
+    """The generator of a trial, different for each kind and seed."""
     return random.Random(f"{kind} {seed}")

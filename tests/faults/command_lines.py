@@ -1,4 +1,4 @@
-"""Hostile command lines: options and values that nobody means, drawn from the parser itself."""
+"""Hostile command lines: options and values that nobody would use, drawn from the parser itself."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Verb:
 
 @functools.cache
 def _verbs() -> tuple[Verb, ...]:
-    """All verbs, from the parser of the command line itself."""
+    """All verbs, from the command line's parser."""
     from rlox_opt.cli import main as cli
 
     met: list[argparse.ArgumentParser] = []
@@ -95,7 +95,7 @@ def _verbs() -> tuple[Verb, ...]:
 
 
 def verbs() -> tuple[Verb, ...]:
-    """All verbs; met once, by one thread."""
+    """All verbs; collected once, by one thread."""
     with _lock:
         return _verbs()
 
@@ -152,7 +152,7 @@ _lock = threading.Lock()
 
 
 class _Here(threading.local):
-    """The server of this thread, and the fingerprint of its repository."""
+    """This thread's server, and the fingerprint of its repository."""
 
     server: Server | None = None
     before: dict[str, str]
@@ -162,7 +162,7 @@ _here = _Here()
 
 
 def trial(seed: int, folder: Path) -> Trial:
-    """Run a command line in scratch folders of its own, and see what it wrote where."""
+    """Run a command line in its own scratch folders, and see which files it wrote."""
     words = drawn(random_of(NAME, seed))
     found = Trial(seed, f"rlox-opt {_shown(words)}")
     server = here()
@@ -176,7 +176,7 @@ def trial(seed: int, folder: Path) -> Trial:
 
 
 def here() -> Server:
-    """The server of this thread, with a repository that nothing has changed."""
+    """This thread's server, with a repository that was not changed."""
     if _here.server is None:
         folder = Path(tempfile.mkdtemp(prefix="rlox-faults-server-"))
         _here.server = Server(workbench.make(folder / "a user's"))
@@ -195,8 +195,8 @@ def ending(done: Done) -> Iterator[str]:
 
 
 def changed(server: Server) -> Iterator[str]:
-    """What of the repository has changed beside the verbs' outputs; a server that let it happen is
-    not asked again."""
+    """What changed in the repository besides the verbs' outputs. A server whose repository changed
+    is not used again."""
     now = users_repository.fingerprint(server.repository)
     before = _here.before
     paths = [p for p in before.keys() | now.keys() if before.get(p) != now.get(p)]
@@ -207,7 +207,7 @@ def changed(server: Server) -> Iterator[str]:
 
 
 def _written(words: Sequence[str], folder: Path, server: Server) -> Iterator[str]:
-    """What lies where nobody has asked for it."""
+    """Files that were written where nobody asked for them."""
     mine = {"canary", "cwd", "home", "tmp"}
     strangers = [path.name for path in folder.iterdir() if path.name not in mine]
     if strangers or (folder / "canary").read_text() != "alive":

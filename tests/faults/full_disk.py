@@ -1,5 +1,5 @@
-"""Nothing can be written: disks that fill up, folders that are read-only or another user's, and
-what is no folder at all."""
+"""Writing fails: disks that fill up, folders that are read-only or belong to another user, and
+files in place of folders."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _FOLDERS = ("target", "target/revisions", "asv_bench/history", "asv_bench/record
 
 @dataclass(frozen=True)
 class Way:
-    """How writing fails: words before the command, what it may end with beside the verb's codes,
-    and where its stdout goes."""
+    """How writing fails: the words before the command, the exit codes that it may have besides the
+    verb's, and where its stdout goes."""
 
     what: str
     before: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Way:
 
 
 def trial(seed: int, folder: Path) -> Trial:
-    """Run a verb where it cannot write, or soon no longer can."""
+    """Run a verb where it cannot write, or where writing fails after a while."""
     rng = random_of(NAME, seed)
     ways: list[Callable[[Path, random.Random], contextlib.AbstractContextManager[_Case | None]]] = [
         _file_size, _small_disk, _read_only, _of_another_user, _no_folder, _nowhere, _full_stdout,
@@ -118,7 +118,7 @@ def _verb(rng: random.Random) -> Verb:
 
 @contextlib.contextmanager
 def _file_size(folder: Path, rng: random.Random) -> Iterator[_Case]:
-    """No file may be larger: as a full disk is, from some file on."""
+    """No file may exceed a size, which looks like a full disk from some file on."""
     size = rng.choice((0, 100, 4096, 20_000, 100_000))
     before = ("prlimit", f"--fsize={size}")
     yield _Case(_verb(rng), workbench.make(folder), Way(f"files of at most {size} bytes", before))
@@ -160,7 +160,7 @@ def _read_only(folder: Path, rng: random.Random) -> Iterator[_Case | None]:
 
 @contextlib.contextmanager
 def _of_another_user(folder: Path, rng: random.Random) -> Iterator[_Case | None]:
-    """Folders that belong to another user; to git, too, that is no place to work in."""
+    """Folders that belong to another user; git refuses to work there too."""
     if os.getuid():
         yield None
         return
@@ -200,7 +200,7 @@ def _no_folder(folder: Path, rng: random.Random) -> Iterator[_Case]:
 
 @contextlib.contextmanager
 def _nowhere(folder: Path, rng: random.Random) -> Iterator[_Case]:
-    """Words that name a place where nothing can be."""
+    """Arguments that name a place where no file can be."""
     repository = workbench.make(folder)
     verb, place = rng.choice(_NAMED), rng.choice(_NOWHERE)
     for home in (repository.parent / "project", repository):

@@ -1,4 +1,4 @@
-"""Files that the tool reads, broken in every way that we know of."""
+"""Files that the tool reads, broken in every known way."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _QUICK = ("--bench", "toys.time_steady", "--budget", "0.01", "--no-counts", "--r
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of file: where such files are, of a repository or beside it; the commands that read
-    them; what these may end with beside 0, 2 and 3; and what makes the files, once a server."""
+    """A kind of file: where such files are, in a repository or beside it; the commands that read
+    them; the exit codes that these may have besides 0, 2 and 3; and a function that makes the files
+    once for each server."""
 
     name: str
     where: str
@@ -80,7 +81,7 @@ FORMATS = (
 
 
 def trial(seed: int, folder: Path) -> Trial:
-    """Break a file, run a command that reads it, and mend it."""
+    """Break a file, run a command that reads it, and restore it."""
     rng = random_of(NAME, seed)
     of = FORMATS[seed % len(FORMATS)]
     server = command_lines.here()
@@ -106,7 +107,7 @@ def _words(words: tuple[str, ...], server: Server) -> list[str]:
 
 
 def _files(of: Format, server: Server, folder: Path) -> list[Path]:
-    """The files of a format, which are made where they are not there."""
+    """The files of a format; they are made if they do not exist."""
 
     def there() -> list[Path]:
         found = server.repository.glob(of.where)
@@ -120,7 +121,7 @@ def _files(of: Format, server: Server, folder: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def broken(path: Path, of: Format, rng: random.Random) -> Iterator[str]:
-    """The file is broken meanwhile; how, in words."""
+    """The file is broken in this block; gives how, in words."""
     content, mode = path.read_bytes(), path.stat().st_mode
     stamp = path.stat().st_mtime_ns
     ways = (_cut,) if of.cut_alone else (_replaced, _mangled, _mangled)
@@ -143,7 +144,7 @@ def broken(path: Path, of: Format, rng: random.Random) -> Iterator[str]:
 
 
 def _replaced(path: Path, content: bytes, rng: random.Random) -> str:
-    """Something else in its place."""
+    """Replace the file by something else."""
     path.unlink()
     what = rng.choice(("gone", "a folder", "a pipe", "a loop", "/dev/zero", "/dev/null",
                        "/dev/full", "/proc/self/mem", "nowhere"))  # fmt: skip
@@ -159,7 +160,7 @@ def _replaced(path: Path, content: bytes, rng: random.Random) -> str:
 
 
 def _cut(path: Path, content: bytes, rng: random.Random) -> str:
-    """Not all of its bytes, or zeros for them."""
+    """Cut bytes off, or replace them by zeros."""
     at = rng.randint(0, len(content))
     zeros = rng.random() < 0.3
     path.write_bytes(content[:at] + (b"\0" * (len(content) - at) if zeros else b""))
@@ -167,7 +168,7 @@ def _cut(path: Path, content: bytes, rng: random.Random) -> str:
 
 
 def _mangled(path: Path, content: bytes, rng: random.Random) -> str:
-    """Other bytes."""
+    """Change bytes."""
     at = rng.randint(0, len(content))
     what, found = rng.choice((
         ("empty", b""),
@@ -205,7 +206,7 @@ _STRANGE: tuple[Any, ...] = (
 
 
 def _mistyped(path: Path, content: bytes, rng: random.Random) -> str:
-    """A value of another kind, or a key too many or too few."""
+    """Change a value's type, or add or remove a key."""
     try:
         table = json.loads(content)
     except ValueError:
@@ -231,7 +232,7 @@ def _mistyped(path: Path, content: bytes, rng: random.Random) -> str:
 
 
 def _holders(value: Any) -> Iterator[Any]:
-    """All tables and lists that hold something; the outer ones as often as all of a depth."""
+    """All non-empty tables and lists; outer ones are as frequent as all of one depth."""
     level = [value]
     while level:
         yield from (of for of in level[:40] if isinstance(of, (dict, list)) and of)
@@ -245,7 +246,7 @@ def _holders(value: Any) -> Iterator[Any]:
 
 
 def _mistyped_text(path: Path, content: bytes, rng: random.Random) -> str:
-    """The same of TOML, and of lines of JSON: a value, or a line."""
+    """The same for TOML, and for lines of JSON: a value, or a line."""
     text = content.decode("utf-8", "surrogateescape")
     values = [
         *re.finditer(r'(?<=[=:,\[] )("[^"\n]*"|-?[\d.]+|true|false)|(?<=[:,\[])-?[\d.]+', text)

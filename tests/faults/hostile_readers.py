@@ -1,4 +1,4 @@
-"""Files broken in every way that `hostile_files` knows, each given to the one that reads it."""
+"""Files broken in every way of `hostile_files`, each given to the function that reads it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _READERS: tuple[tuple[str, Callable[[Path], Any]], ...] = (
 
 
 def trial(seed: int, folder: Path) -> Trial:
-    """Break a copy of a file and read it: it is read, or refused in a line that names it."""
+    """Break a copy of a file and read it. It must be read, or refused in a line that names it."""
     rng = random_of(NAME, seed)
     pattern, reader = _READERS[seed % len(_READERS)]
     source = rng.choice(sorted(_ROOT.glob(pattern)))

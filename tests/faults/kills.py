@@ -31,8 +31,8 @@ _RECORDS = ("asv_bench/history", "asv_bench/record", "optimizations/record", "pe
 
 @dataclass(frozen=True)
 class Verb:
-    """A command line, the seconds that it takes, what it may end with, and what of the repository
-    it is asked to write, beside `target/` and the records."""
+    """A command line, its seconds, its exit codes, and what it may write in the repository besides
+    `target/` and the records."""
 
     words: tuple[str, ...]
     seconds: float
@@ -86,7 +86,7 @@ def trial(seed: int, folder: Path) -> Trial:
 
 
 def _killed(verb: Verb, repository: Path, rng: random.Random) -> tuple[str, str, bool]:
-    """Start the verb and kill it; its mark, how it was killed, and whether it had ended before."""
+    """Start the verb and kill it. Returns its mark, how it was killed, and whether it had ended."""
     mark = f"RLOX_FAULTS_MARK={uuid.UUID(int=rng.getrandbits(128))}"
     more = dict([mark.split("=")])
     if rng.random() < 0.4:
@@ -122,7 +122,7 @@ def _start(verb: Verb, repository: Path, more: Mapping[str, str]) -> subprocess.
 
 
 def cwd(verb: Verb, repository: Path) -> Path:
-    """Where a verb is run."""
+    """The folder in which a verb is run."""
     return repository.parent / "project" if verb.project else repository
 
 
@@ -133,7 +133,7 @@ def _harm(
     after: Mapping[str, str],
     mark: str,
 ) -> Iterator[str]:
-    """What a killed verb left behind that it must not."""
+    """What a killed verb left behind and must not."""
     left = outlived(mark, _GONE_S)
     yield from (f"{words[:100]} runs on" for words in left.values())
     yield from changes(repository, before, verb.writes, after)
@@ -146,8 +146,8 @@ def changes(
     writes: tuple[str, ...] = (),
     after: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """What of the user's is not as it was. New files may lie among the records and in `writes`; a
-    file may be as in `after` instead."""
+    """What changed of the user's files. New files may lie among the records and in `writes`; a file
+    may be as in `after` instead."""
     now = users_repository.fingerprint(repository)
     for path in before.keys() | now.keys():
         if before.get(path) == now.get(path) or (after and after.get(path) == now.get(path)):
@@ -162,7 +162,7 @@ def changes(
 
 
 def is_in(path: str, folders: tuple[str, ...]) -> bool:
-    """Whether a path is one of these folders, or in one, or on the way to one."""
+    """Whether a path is one of these folders, lies in one, or contains one."""
     return any(
         path == folder or path.startswith(f"{folder}/") or folder.startswith(f"{path}/")
         for folder in folders
@@ -170,7 +170,7 @@ def is_in(path: str, folders: tuple[str, ...]) -> bool:
 
 
 def halves(repository: Path) -> Iterator[str]:
-    """Records that are there and cannot be read."""
+    """Records that exist and cannot be read."""
     for folder in (*(repository / of for of in _RECORDS), repository.parent / "project"):
         for path in folder.rglob("*.json"):
             if any(part.startswith(".") for part in path.relative_to(folder).parts):
@@ -184,7 +184,7 @@ def halves(repository: Path) -> Iterator[str]:
 def _run_again(
     verb: Verb, repository: Path, before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[str]:
-    """What is wrong with the same command, which now may end."""
+    """What is wrong with the same command when it is not killed."""
     try:
         done = subprocess.run(
             workbench.command(repository, [*verb.words]),
@@ -207,7 +207,7 @@ def _run_again(
 
 
 def _when_done(verb: Verb, folder: Path) -> dict[str, str]:
-    """The fingerprint where the verb ran unharmed."""
+    """The fingerprint after the verb ran without being killed."""
     repository = workbench.make(folder / "another's")
     command = workbench.command(repository, [*verb.words])
     subprocess.run(

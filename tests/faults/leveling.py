@@ -1,7 +1,8 @@
-"""`python leveling.py ACTIVITY SECONDS`: does a kind of work in rounds and says what grew, as JSON.
+"""`python leveling.py ACTIVITY SECONDS`: does a kind of work in rounds and prints as JSON what
+grew.
 
-A level is read after each round: resident memory, threads, open files. What they are in the last
-third must not lie above what they were in the second: the first is warm-up.
+After each round resident memory, threads and open files are read. Their levels in the last third
+must not lie above those in the second; the first third is warm-up.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LEAST_ROUNDS = 9
 
 
 def level() -> dict[str, float]:
-    """What this process holds now."""
+    """The present levels of this process."""
     gc.collect()
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE / 2**20
     return {
@@ -68,7 +69,7 @@ def environments() -> None:
 
 
 def steps() -> None:
-    """One environment, stepped on."""
+    """One environment, stepped again and again."""
     if not hasattr(steps, "env"):
         steps.env = rlox.VecEnv("CartPole-v1", 8, seed=0)
         steps.env.reset(seed=0)
@@ -77,7 +78,7 @@ def steps() -> None:
 
 
 def samples() -> None:
-    """One buffer, sampled on, its priorities set."""
+    """One buffer, sampled again and again, with new priorities."""
     if not hasattr(samples, "buffer"):
         samples.buffer = rlox.PrioritizedReplayBuffer(4096, 8, 2, seed=1)
         rows = np.random.default_rng(0).normal(size=(4096, 8)).astype(np.float32)
@@ -118,7 +119,7 @@ def spans() -> None:
 
 
 def ppo() -> None:
-    """Trainers made, taught and dropped, one after another."""
+    """Trainers made, trained and dropped, one after another."""
     rlox.PPO("CartPole-v1", n_envs=4, n_steps=32, batch_size=64, seed=0).learn(512)
 
 
@@ -135,8 +136,8 @@ def sac() -> None:
 
 
 def watched(does: Callable[[], None], seconds: float) -> tuple[int, list[str]]:
-    """Rounds of a work for some seconds, and what grew, in words. What seems to grow is given as
-    much time again, for a leak goes on and an allocator comes to rest."""
+    """Rounds of work for some seconds; returns their number, and what grew, in words. If something
+    seems to grow, it gets as much time again: a leak continues, while an allocator settles."""
     levels = [level()]
     for more in (seconds, 2 * seconds, 4 * seconds):
         until = time.monotonic() + more

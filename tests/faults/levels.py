@@ -1,4 +1,5 @@
-"""Minutes of work, after which a process may hold no more memory, threads and files."""
+"""Minutes of work, after which a process must not have more memory, threads or files than
+before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repositories whose names, commits and files are none that anybody would choose."""
+"""Repositories with names, commits and files that nobody would choose."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FILES = (
 
 
 def trial(seed: int, folder: Path) -> Trial:
-    """Make such a repository, record and compare its commits, and look for what got into pages."""
+    """Make such a repository, record and compare its commits, and search the pages for markup."""
     rng = random_of(NAME, seed)
     # So that a few seeds have them all.
     name = _FOLDERS[seed % len(_FOLDERS)]
@@ -81,8 +81,8 @@ def trial(seed: int, folder: Path) -> Trial:
 
 
 def _committed(repository: Path, subject: bytes, files: Sequence[bytes], text: bytes) -> None:
-    """A commit with such a subject, that puts `text` into such files; git's own `commit` would mend
-    what is not UTF-8. The user's own work stays as it is: index and worktree are not touched."""
+    """A commit with this subject that puts `text` into these files; git's own `commit` would
+    correct what is not UTF-8. Index and working tree are not touched."""
     env = {**os.environ, "GIT_INDEX_FILE": str(repository.parent / "index")}
 
     def git(*words: str, text: bytes = b"") -> bytes:
@@ -103,7 +103,7 @@ def _committed(repository: Path, subject: bytes, files: Sequence[bytes], text: b
 
 
 def injected(pages: Path) -> Iterator[str]:
-    """Markup of the names in the pages, which would run."""
+    """Markup from names that would run in the pages."""
     for path in pages.rglob("*.html"):
         parser = _Elements()
         parser.feed(path.read_text(encoding="utf-8"))
@@ -111,7 +111,7 @@ def injected(pages: Path) -> Iterator[str]:
 
 
 class _Elements(HTMLParser):
-    """Notes elements and attributes that no page of ours has."""
+    """Collects elements and attributes that no page of ours has."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""A process that has imported rlox-opt and forks for each command line: so that thousands of them
-cost seconds, each in a process of its own, with limits of time and memory.
+"""A process that has imported rlox-opt and forks for each command line. So thousands of them take
+only seconds, each in a process of its own, with limits of time and memory.
 
 As a program, `python server.py REPOSITORY` answers requests on stdin, a line of JSON each.
 """
@@ -35,7 +35,7 @@ _IMPORTED = (
 
 @dataclass(frozen=True)
 class Done:
-    """How a command line ended; `code` is None where its time ran out."""
+    """How a command line ended; `code` is None if its time ran out."""
 
     code: int | None
     out: str
@@ -56,7 +56,7 @@ class Server:
         )
 
     def run(self, words: list[str], folder: Path, **env: str) -> Done:
-        """`rlox-opt WORDS` with `folder/cwd`, `folder/home` and `folder/tmp` for its own."""
+        """Run `rlox-opt WORDS`, with `folder/cwd`, `folder/home` and `folder/tmp` as its own."""
         for name in ("cwd", "home", "tmp"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         assert self._process.stdin is not None
@@ -66,7 +66,7 @@ class Server:
         return Done(**json.loads(self._process.stdout.readline()))
 
     def close(self) -> None:
-        """End it."""
+        """End the server."""
         self._process.kill()
         self._process.wait()
 
@@ -111,7 +111,7 @@ def _forked(run: Any, words: list[str], folder: Path, env: Mapping[str, str]) ->
 
 
 def _report() -> int:
-    """What `profile SCRIPT` does with what a run left behind, in the folder that it is given."""
+    """What `profile SCRIPT` does with a run's files, in the folder that it gets."""
     from rlox_opt.project.project import Project
     from rlox_opt.sampling.processes.report import report
     from rlox_opt.sampling.processes.run import read_run
@@ -150,7 +150,7 @@ def _child(
 
 
 def _stream(number: int, errors: str) -> TextIO:
-    """As the interpreter opens it."""
+    """A stream, opened as the interpreter does it."""
     return open(number, "w", encoding="utf-8", errors=errors, closefd=False)
 
 

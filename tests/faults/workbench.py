@@ -1,9 +1,9 @@
-"""A user's repository on which every verb of rlox-opt runs in seconds: its commits are toys, and
-cargo is a script that copies a file, so that the tool's own checkouts and builds are the real ones.
+"""A user's repository in which every verb of rlox-opt runs in seconds. Its commits are toys, and
+cargo is a script that copies a file, so that the tool's own checkouts and builds are real.
 
-As a program, `python workbench.py REPOSITORY ARGUMENT…` is `rlox-opt ARGUMENT…` in that repository;
-`RLOX_FAULTS_KILL_AT=N,MICROSECONDS,GROUP` kills it, or all of its group, so soon after it came to
-write for the Nth time.
+As a program, `python workbench.py REPOSITORY ARGUMENT…` is `rlox-opt ARGUMENT…` in that repository.
+`RLOX_FAULTS_KILL_AT=N,MICROSECONDS,GROUP` kills it, or its whole group, that time after it begins
+its Nth write.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _WRITES = ("os.rename", "os.mkdir", "os.remove", "os.link", "os.rmdir", "os.trun
 
 @functools.cache
 def _template() -> Path:
-    """Made once in a process, and copied from then on."""
+    """Made once in a process, and copied afterwards."""
     import toy_entries
     import toy_packages
 
@@ -96,7 +96,7 @@ def _template() -> Path:
 
 
 def _settings() -> str:
-    """What describes this project, for a copy that trains with this one's programs."""
+    """The project's settings, for a copy that trains with this repository's programs."""
     ours = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     table = ours[ours.index("[tool.rlox-opt]") : ours.index("[tool.maturin]")]
     workloads = f'[tool.rlox-opt]\nworkloads = "{ROOT / "workloads"}"'
@@ -104,7 +104,7 @@ def _settings() -> str:
 
 
 def make(folder: Path) -> Path:
-    """A new repository of a user in `folder`, which is made; returns the repository. Beside it lies
+    """A new user's repository in `folder`, which is made; returns the repository. Beside it lies
     `project`, of the same user."""
     source = shutil.ignore_patterns("__pycache__")
     shutil.copytree(HERE / "toy_project", folder / "project", ignore=source)
@@ -114,7 +114,7 @@ def make(folder: Path) -> Path:
 
 
 def environment(repository: Path, **more: str) -> dict[str, str]:
-    """What `rlox-opt` is started with there: folders of its own for all that it may write."""
+    """The variables for `rlox-opt` there: folders of its own for all that it may write."""
     home = repository.parent / "home"
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "RLOX_"))}
     path = (HERE / "tools", Path(sys.executable).parent, kept["PATH"])
@@ -131,13 +131,12 @@ def environment(repository: Path, **more: str) -> dict[str, str]:
 
 
 def command(repository: Path, words: list[str]) -> list[str]:
-    """What runs `rlox-opt WORDS` there."""
+    """The command that runs `rlox-opt WORDS` there."""
     return [sys.executable, str(HERE / "workbench.py"), str(repository), *words]
 
 
 def relocate(repository: Path) -> None:
-    """Have the rlox-opt of this process work in `repository`, wherever it is started, and
-    quickly."""
+    """Make this process's rlox-opt work in `repository`, wherever it is started, and quickly."""
     from rlox_opt.harness import packages
     from rlox_opt.history import recording
     from rlox_opt.plan import end_to_end
@@ -157,8 +156,8 @@ def relocate(repository: Path) -> None:
 
 
 def _kill_at(number: int, microseconds: int, group: int) -> None:
-    """Be killed, alone or with all of the group, so soon after the `number`th write begins: a file
-    may then be open and empty, git halfway through."""
+    """Be killed, alone or with the whole group, this time after the `number`th write begins: a file
+    may then be open and empty, or git halfway through."""
     count = itertools.count(1)
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -178,7 +177,7 @@ def _kill_at(number: int, microseconds: int, group: int) -> None:
 
 
 def rlox_opt() -> Callable[[], int]:
-    """What the command `rlox-opt` calls, as its pyproject.toml has it."""
+    """The function that the command `rlox-opt` calls, from its pyproject.toml."""
     text = (ROOT / "workbench" / "pyproject.toml").read_text(encoding="utf-8")
     scripts = tomllib.loads(text)["project"]
     module, _, function = scripts["scripts"]["rlox-opt"].partition(":")

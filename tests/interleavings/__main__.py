@@ -1,4 +1,4 @@
-"""`make interleavings`: every interleaving of the threads that meet in the core, by loom."""
+"""`make interleavings`: tries all interleavings of the core's threads by loom."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command() -> list[str]:
-    """The core is compiled with little optimisation, which saves more time than the tests then
-    lose. Without any, a step of environments needs more stack than a thread of loom's has."""
+    """The command. The core is compiled with little optimisation, which saves more time than the
+    tests lose by it. Without any, a step of environments needs more stack than loom's threads
+    have."""
     quick = ("opt-level=1", "debug=0")
     return [
         "cargo", "test", "-p", "rlox-core", "--lib", "--locked", "--features", "accepted",
@@ -81,7 +82,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def bugs() -> list[dict[str, Any]]:
-    """Those of planted.toml."""
+    """The bugs of planted.toml."""
     return list(tomllib.loads((HERE / "planted.toml").read_text(encoding="utf-8"))["bug"])
 
 

@@ -1,7 +1,7 @@
 """Environment steps per second of PPO in one process and in two, on the same joined task.
 
-`python tests/learner/throughput.py` trains with both in turn, five times, and writes what came of
-it to `throughput.md` beside this file.
+`python tests/learner/throughput.py` trains with both in turn, five times, and writes the results to
+`throughput.md` beside this file.
 """
 
 import json

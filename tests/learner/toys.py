@@ -1,4 +1,4 @@
-"""Environments and networks small enough that what they should give is known in closed form."""
+"""Environments and networks so small that their results are known in closed form."""
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +9,7 @@ from rlox.learner.policies import ActorCritic
 
 
 class Clock(gym.Env):
-    """Observes the time step; reward 1; ends after `length` steps, by itself or by the clock."""
+    """Observes the time step; reward 1; after `length` steps it terminates or is truncated."""
 
     observation_space = spaces.Box(0, 100, (1,), np.float32)
 
@@ -33,7 +33,7 @@ class Clock(gym.Env):
 
 
 class TenPerStep(ActorCritic):
-    """Takes action 0; V(s) = 10 t, with a parameter that nothing moves."""
+    """Takes action 0; V(s) = 10 t, with a parameter that is never changed."""
 
     def __init__(self):
         super().__init__()

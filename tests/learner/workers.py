@@ -1,5 +1,5 @@
-"""What `test_distributed` runs in a process of its own, whose forks are the workers: torch is
-imported once, and nothing of it has run before the fork. `python workers.py FOLDER`."""
+"""The cases of `test_distributed`, in a process of their own whose forks are the workers: torch is
+imported once, and has run nothing before the fork. `python workers.py FOLDER`."""
 
 import os
 import socket
@@ -47,7 +47,7 @@ def facts(model: rlox.PPO) -> dict:
 
 
 def one_update(rank: int, folder: Path, **arguments) -> dict:
-    """A rollout and what is learnt from it."""
+    """A rollout, and what is learnt from it."""
     model, rollouts = ppo(learning_rate=0.01, **arguments), []
     update = model._update
 
@@ -90,7 +90,7 @@ def frozen(rank: int, folder: Path) -> dict:
 
 
 def at_odds(rank: int, folder: Path) -> dict:
-    """One worker's loss is wrapped after the first update: Rust is not for it any longer."""
+    """One worker's loss is wrapped after the first update, so that Rust cannot run it any more."""
 
     class Wrap(BaseCallback):
         def on_rollout_end(self) -> None:
@@ -103,7 +103,7 @@ def at_odds(rank: int, folder: Path) -> dict:
 
 
 def long_and_resumed(rank: int, folder: Path) -> dict:
-    """Two trainings in a row, and the second one again from what was saved between them."""
+    """Two trainings in a row, and the second one once more from what was saved between them."""
     model = ppo().learn(2 * ROLLOUT)
     model.save(folder / "between.pt")
     model._last_obs = None  # begin new episodes, too: those under way are not saved
@@ -142,7 +142,7 @@ def stopped(rank: int, folder: Path) -> dict:
 
 
 def lost(rank: int, folder: Path) -> dict:
-    """One worker is gone in the third rollout."""
+    """One worker ends in the third rollout."""
 
     class Die(BaseCallback):
         def on_step(self) -> None:

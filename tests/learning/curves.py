@@ -1,4 +1,4 @@
-"""Learning curves as a picture: the mean over seeds of each arm, with its 95 % interval."""
+"""Learning curves as a picture: the mean over seeds of each trainer, with its 95 % interval."""
 
 from collections.abc import Mapping
 from html import escape
@@ -21,8 +21,8 @@ text { font: 13px system-ui, sans-serif; fill: #222 } .dim { fill: #666; font-si
 
 
 def picture(result: Mapping[str, Any]) -> str:
-    """An SVG file of `result["curves"]`: by arm, a list of returns or None for each seed. Arms that
-    are equal throughout share a line."""
+    """An SVG file of `result["curves"]`: by trainer, a list of returns or None for each seed.
+    Trainers with equal curves share a line."""
     job, bands = result["job"], {}
     arms = result["curves"]
     for first, curves in arms.items():

@@ -1,8 +1,8 @@
-"""A driver of the race, and then its final policy over EPISODES deterministic episodes.
+"""Runs a driver of the race, and then its final policy for EPISODES deterministic episodes.
 
 The job's `driver` is the race's driver that trains, `run_sb3` or `run_rlox`. The episodes are those
-of Stable-Baselines3's `evaluate_policy` in its own vector environment, for every arm; their returns
-are written to `final.json` beside the outcome.
+of Stable-Baselines3's `evaluate_policy` in its own vector environment, whichever library trained.
+Their returns are written to `final.json` beside the outcome.
 """
 
 import importlib
@@ -20,7 +20,7 @@ SEED = 1_000_000  # above a training's: the episodes are none that it was traine
 
 
 def returns_of(model: Any) -> list[float]:
-    """Of EPISODES episodes of the job's environment."""
+    """The returns of EPISODES episodes of the job's environment."""
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.evaluation import evaluate_policy
 

@@ -1,6 +1,6 @@
-"""The baseline in bfloat16, as `matmul_precision="medium"` has it where the CPU can: a driver as
-those of the race. Products of layers are rounded here, so that any CPU shows what that does to
-learning.
+"""The baseline in bfloat16, which `matmul_precision="medium"` uses where the CPU has it; a driver
+as those of the race. Products of layers are rounded here, so that the effect on learning can be
+measured on any CPU.
 """
 
 import sys
@@ -13,12 +13,12 @@ from torch.autograd import Function
 
 
 def rounded(x: Tensor) -> Tensor:
-    """To the 8 bits of precision of bfloat16."""
+    """Round to the 8 bits of precision of bfloat16."""
     return x.bfloat16().float()
 
 
 class Linear(Function):
-    """A layer whose three products are of rounded matrices, and summed in float32."""
+    """A layer whose three products take rounded matrices and are summed in float32."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -1,12 +1,12 @@
-"""Trains arms (Stable-Baselines3, and rlox with and without optimisations) with the same
-hyperparameters and seeds, and compares what they have learnt.
+"""Trains several trainers (Stable-Baselines3, and rlox with and without optimisations) with the
+same hyperparameters and seeds, and compares what they have learnt. Each of them is an arm.
 
 `python tests/learning/seeds.py ppo-cartpole --seeds 10 --arms sb3,baseline,native --out folder`
 
 appends a line to `<task>.jsonl` for each finished training, and writes `<task>.json`, `.md` and
-`.svg`. The same command at the same commit goes on where it was interrupted. Two trainings run at a
-time, each on one thread, in a process of its own: the drivers are those of `rlox-opt peers`.
-LunarLander and HalfCheetah take the dependency group `learning`, which installs from wheels.
+`.svg`. The same command at the same commit continues after an interruption. Two trainings run at a
+time, each on one thread in a process of its own, by the drivers of `rlox-opt peers`. LunarLander
+and HalfCheetah need the dependency group `learning`, which installs from wheels.
 """
 
 import argparse
@@ -54,7 +54,7 @@ ARMS = {
 
 
 def arm(name: str, algo: str) -> Peer:
-    """The one that trains: "sb3", "baseline", "native", "bfloat16", or ids joined by +, such as
+    """An arm as a peer: "sb3", "baseline", "native", "bfloat16", or ids joined by +, such as
     R1+R5."""
     if name == "sb3":
         return Peer(name, "Stable-Baselines3", PROJECT.peers / "run_sb3.py", "sb3")
@@ -74,7 +74,8 @@ def job_of(task: str) -> dict[str, Any]:
 
 
 def key_of(peer: Peer, job: dict[str, Any]) -> str:
-    """Of what decides how an arm learns: only trainings of one key stand for each other."""
+    """A digest of all that decides how an arm learns. Only trainings with the same key are
+    pooled."""
     what = [job, racing.digest(PROJECT, peer), machine.commit(PROJECT.root)[0]]
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -93,7 +94,7 @@ def summary(outcome: Training, total: int) -> dict[str, Any]:
 
 
 def curve_of(outcome: Training, total: int) -> list[float | None]:
-    """Means of the latest episodes at POINTS places; None where none has ended yet."""
+    """Means of the latest episodes at POINTS places; None as long as none has ended."""
     at = [steps for _, steps, _ in outcome.episodes]
     returns = [value for *_, value in outcome.episodes]
     seen = np.searchsorted(at, np.linspace(0, total, POINTS + 1)[1:], side="right")
@@ -103,7 +104,8 @@ def curve_of(outcome: Training, total: int) -> list[float | None]:
 def compare(
     task: str, names: Sequence[str], n_seeds: int, out: Path, total: int | None = None
 ) -> dict[str, Any]:
-    """Train what is not in `out` yet; the returns of all arms, and intervals of differences."""
+    """Train what is missing in `out`; returns the returns of all arms, and intervals of their
+    differences."""
     job = job_of(task)
     job["total_timesteps"] = total or job["total_timesteps"]
     peers = {name: arm(name, job["algo"]) for name in names}
@@ -174,8 +176,8 @@ def mean_interval(values: list[float]) -> tuple[float, float] | None:
 def welch_interval(
     a: list[float], b: list[float], outside: float = 0.05
 ) -> tuple[float, float] | None:
-    """Where mean(a) - mean(b) lies except with the probability `outside`; None for single values.
-    Equal values throughout have an interval of one point."""
+    """The interval of mean(a) - mean(b), which misses with the probability `outside`; None for
+    single values. If all values are equal it is one point."""
     if min(len(a), len(b)) < 2:
         return None
     difference, error, df = welch(a, b)
@@ -184,8 +186,8 @@ def welch_interval(
 
 
 def most_lost(ours: list[float], reference: list[float], random: float) -> float:
-    """The part of what the reference has learnt over a random policy that ours has lost at most:
-    more, but for one time in forty, it is not (Welch, one-sided)."""
+    """The largest part that ours may have lost of the reference's gain over a random policy; a
+    larger loss has a probability of one in forty at most (Welch, one-sided)."""
     interval = welch_interval(ours, reference, 0.05)
     assert interval is not None, "one seed tells nothing"
     return -interval[0] / (float(np.mean(reference)) - random)

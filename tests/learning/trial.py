@@ -3,10 +3,10 @@
     python tests/learning/trial.py [TASK …] [--until SECONDS] [--at-once N] [--out FOLDER]
     python tests/learning/trial.py --tell
 
-runs the pairs of trainings that the protocol plans and FOLDER (`tests/learning/trial`) has not yet,
-in order; each that ends is a line of `<task>.jsonl`, added at once, so that any number of runs on
-any number of machines add to the same trial. `--tell` writes `results.md`: figures, intervals, and
-the verdict of each task that is whole.
+runs the pairs of trainings that the protocol plans and that FOLDER (`tests/learning/trial`) lacks,
+in order. Each finished one is a line of `<task>.jsonl`, appended at once, so that any number of
+runs on any number of machines add to the same trial. `--tell` writes `results.md`: figures,
+intervals, and the verdict of each task that is complete.
 """
 
 import argparse
@@ -51,7 +51,7 @@ Row = dict[str, Any]
 
 
 def train(task: str, name: str, seed: int) -> Row:
-    """A training in a process of its own, and its figures."""
+    """A training in a process of its own; returns its figures."""
     job = seeds.job_of(task) | {"seed": seed, "driver": ARMS[name]}
     form = "sb3" if name == "sb3" else "default"
     peer = racing.Peer(name, name, HERE / "run_and_evaluate.py", form)
@@ -70,13 +70,14 @@ def planned(task: str) -> range:
 
 
 def rows_of(task: str, out: Path) -> list[Row]:
-    """Those of the plan, one a seed: the first, of two that were run on different machines."""
+    """The planned rows, one for each seed: if two machines ran one, the first."""
     by_seed = {row["seed"]: row for row in reversed(kept(out / f"{task}.jsonl"))}
     return [by_seed[seed] for seed in planned(task) if seed in by_seed]
 
 
 def commit() -> str:
-    """Of all that decides how an arm learns. Raises SystemExit where that is not committed."""
+    """The commit of all that decides how an arm learns. Raises SystemExit if it is not
+    committed."""
     repository = git.of(seeds.PROJECT.root)
     if changed := repository.run("status", "--porcelain", "--", *LEARNS):
         raise SystemExit(f"commit these first, so that a row can say what ran:\n{changed}")
@@ -84,7 +85,7 @@ def commit() -> str:
 
 
 def missing(tasks: Sequence[str], out: Path) -> list[tuple[str, int]]:
-    """Task and seed of each pair that is not there yet."""
+    """Task and seed of each missing pair."""
     found = []
     for task in tasks:
         there = {row["seed"] for row in rows_of(task, out)}
@@ -93,8 +94,8 @@ def missing(tasks: Sequence[str], out: Path) -> list[tuple[str, int]]:
 
 
 def run(tasks: Sequence[str], out: Path, at_once: int, until: float, of: str | None) -> None:
-    """Train what is missing; no pair is begun later than `until` seconds from now. `of`: the
-    commit, where git cannot be asked."""
+    """Train what is missing; no pair begins later than `until` seconds from now. `of` is the
+    commit, if git cannot be asked."""
     end = time.monotonic() + until
     info, installed = machine.machine(), seeds.PROJECT.installed
     origin = {
@@ -127,8 +128,9 @@ def run(tasks: Sequence[str], out: Path, at_once: int, until: float, of: str | N
 def most_apart(
     ours: Sequence[float], reference: Sequence[float], random: float, sign: int
 ) -> float:
-    """The least m so that, but for one time in twenty (Welch, one-sided), ours is worse (`sign`
-    -1) or better (1) by less than m times what the reference gains over a random policy."""
+    """The least m such that ours is worse (`sign` -1) or better (1) by less than m times what the
+    reference gains over a random policy, except with a probability of one in twenty (Welch,
+    one-sided)."""
 
     def shown(m: float) -> bool:
         allowed = [(sign + m) * x - m * random for x in reference]
@@ -145,7 +147,7 @@ def most_apart(
 
 
 def area(curve: Sequence[float | None], random: float) -> float:
-    """Mean height of the curve; until an episode has ended, that of a random policy."""
+    """Mean height of the curve; before an episode has ended, that of a random policy."""
     return float(np.mean([random if value is None else value for value in curve]))
 
 

@@ -1,4 +1,4 @@
-"""`make sanitize`: the data plane and its binding under AddressSanitizer and its like."""
+"""`make sanitize`: the data plane and its binding under AddressSanitizer and similar tools."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ exit codes (make turns each but 0 into 2):
 
 
 class CannotRunError(Exception):
-    """Why a part cannot be run on this machine, and what would help."""
+    """Why a part cannot be run on this machine, and the remedy."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -156,8 +156,8 @@ def extension(short: bool) -> bool:
 
 
 def package() -> None:
-    """The tree with the extensions of the sanitizer in the place of the others: a folder in which
-    Python starts, so that no test can find those."""
+    """The package with the sanitizer's extensions in place of the usual ones, in a folder in which
+    Python starts, so that tests cannot find the usual ones."""
     for folder in (PACKAGE, REPORTS):
         empty(folder)
     for path in ROOT.iterdir():
@@ -178,7 +178,7 @@ def empty(folder: Path) -> None:
 
 
 def told(show: bool = True) -> bool:
-    """Whether the sanitizer found anything, which is printed; that it refused memory is nothing."""
+    """Whether the sanitizer found anything, which is printed. Refused allocations do not count."""
     found = [
         text
         for path in REPORTS.iterdir()
@@ -189,9 +189,9 @@ def told(show: bool = True) -> bool:
 
 
 def thread(_short: bool) -> bool:
-    """The core's tests that share work. The standard library is compiled with the sanitizer, too:
-    the one that comes compiled orders threads where it does not see it, so that every Arc that two
-    threads let go of is reported, and whatever was handed over by a channel or a scope."""
+    """The core's tests with several threads. The standard library is compiled with the sanitizer
+    too. In the precompiled one the sanitizer does not see how threads are ordered, and would report
+    every Arc that two threads drop, and all that goes through a channel or a scope."""
     toolchain = with_source()
     build_std = ["-Zbuild-std", *target(TSAN)]
     command = ["cargo", *toolchain, "test", "-p", "rlox-core", "--lib", "--locked"]
@@ -202,7 +202,7 @@ def thread(_short: bool) -> bool:
 
 
 def miri(_short: bool) -> bool:
-    """What is unsafe in the core, by the language's own rules."""
+    """The core's unsafe code, checked by the language's own rules."""
     asked = subprocess.run(["cargo", "+nightly", "miri", "--version"], capture_output=True)
     if asked.returncode or not has_source("+nightly"):
         raise CannotRunError(
@@ -217,7 +217,7 @@ def miri(_short: bool) -> bool:
 
 
 def with_source() -> list[str]:
-    """What names a compiler that has the standard library's source: the usual one, or nightly."""
+    """The option that selects a compiler with the standard library's source: none, or nightly."""
     for toolchain in ([], ["+nightly"]):
         if has_source(*toolchain):
             return toolchain
@@ -245,19 +245,20 @@ def host() -> str:
 
 
 def target(folder: Path) -> list[str]:
-    """Where cargo builds, for this machine named: so build scripts go without the sanitizer."""
+    """cargo's options for the target folder and for this machine by name, with which build scripts
+    are built without the sanitizer."""
     return ["--target-dir", str(folder), "--target", host()]
 
 
 def with_sanitizer(name: str) -> dict[str, str]:
-    """The stable compiler with a sanitizer."""
+    """The variables for the stable compiler with a sanitizer."""
     return {"RUSTC_BOOTSTRAP": "1", "RUSTFLAGS": f"-Zsanitizer={name}"}
 
 
 def ran(
     command: Iterable[str], env: Mapping[str, str], folder: Path = ROOT, quiet: bool = False
 ) -> bool:
-    """Whether a command went well; `quiet` tells what it printed only where it did not."""
+    """Whether a command ended well; with `quiet` its output is printed only if it did not."""
     done = subprocess.run(
         [*command], cwd=folder, env={**os.environ, **env}, text=True,
         stdout=subprocess.PIPE if quiet else None,

@@ -1,4 +1,4 @@
-"""A plug-in of pytest: each process that tests has the extension of the sanitizer, no other."""
+"""A pytest plug-in that checks that each testing process has the sanitizer's extension."""
 
 import os
 from pathlib import Path
@@ -7,6 +7,6 @@ from rlox import _core
 
 
 def pytest_configure() -> None:
-    """Refuses another extension."""
+    """Refuse another extension."""
     found, wanted = Path(_core.__file__), Path(os.environ["RLOX_SANITIZED"])
     assert found.is_relative_to(wanted), f"{found} is not the extension under {wanted}"

@@ -1,8 +1,9 @@
-"""`python tests/supply/audit.py`: may we use what we build on, and is there a known hole in it?
+"""`python tests/supply/audit.py`: are the licences of our dependencies allowed, and have they known
+vulnerabilities?
 
-Licences are read from cargo's and Python's own metadata and held to the list in deny.toml.
-Advisories are asked of cargo-deny and pip-audit, which fetch them: without a network nobody can
-tell.
+Licences are read from cargo's and Python's own metadata and compared with the list in deny.toml.
+Advisories come from cargo-deny and pip-audit, which download them: without a network the answer is
+not known.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _CLARIFIED = {
 
 
 class Part(NamedTuple):
-    """A crate or package, and its licence as an SPDX expression; empty where none is known."""
+    """A crate or package, and its licence as an SPDX expression; "" if it is not known."""
 
     kind: str
     name: str
@@ -61,7 +62,7 @@ class CannotTellError(Exception):
 
 
 def crates() -> Iterator[Part]:
-    """All of Cargo.lock but our own."""
+    """All crates of Cargo.lock but our own."""
     command = ["cargo", "metadata", "--format-version", "1", "--locked"]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -78,7 +79,7 @@ def crates() -> Iterator[Part]:
 
 
 def packages() -> Iterator[Part]:
-    """What of requirements-dev.lock is installed, which is all of it that this machine takes."""
+    """The packages of requirements-dev.lock that are installed: all that apply to this machine."""
     lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
     for name in re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE):
         try:

@@ -1,4 +1,4 @@
-"""`make verify`: what guards the headlines and is too long for CI, and a record of it."""
+"""`make verify`: checks that guard the main claims and are too long for CI, and their record."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def verify(steps: Sequence[Step], *, resume: bool = False, as_json: bool = False) -> int:
-    """Run `steps`, record what came of them and print it; returns the exit code."""
+    """Run `steps`, record and print their results; returns the exit code."""
     from rlox_opt.system import files
 
     start, where = time.monotonic(), _where()
@@ -128,7 +128,7 @@ def verify(steps: Sequence[Step], *, resume: bool = False, as_json: bool = False
 
 
 def _run(step: Step) -> dict[str, Any]:
-    """Run a step; what came of it."""
+    """Run a step; returns its result."""
     for program, remedy in step.needs.items():
         if shutil.which(program) is None:
             why = f"{program} is not installed: {remedy}"
@@ -155,12 +155,12 @@ def _run(step: Step) -> dict[str, Any]:
 
 
 def _short(word: str) -> str:
-    """Without the folders of this machine."""
+    """The word without this machine's folders."""
     return word.replace(sys.executable, "python").replace(f"{ROOT}/", "")
 
 
 def _ended(command: Sequence[str], log: Path, limit_s: float) -> int | None:
-    """The exit status; None where it was ended, with all that it started, for it took too long."""
+    """The exit status; None if it took too long and was ended with all that it started."""
     start = time.monotonic()
     end = start + limit_s
     with log.open("wb") as output:
@@ -189,7 +189,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _counted(report: Path) -> dict[str, Any]:
-    """What pytest's report says: how many tests there were, which failed, and why some were
+    """The counts of pytest's report: how many tests there were, which failed, and why some were
     skipped."""
     if not report.exists():
         return {"tests": 0, "failures": [], "skipped": []}
@@ -208,7 +208,7 @@ def _counted(report: Path) -> dict[str, Any]:
 
 
 def _passed(known: Path) -> dict[str, dict[str, Any]]:
-    """What passed before at this commit, by step."""
+    """The steps that passed before at this commit."""
     if not known.exists():
         return {}
     rows = [json.loads(line) for line in known.read_text(encoding="utf-8").splitlines()]
@@ -216,7 +216,7 @@ def _passed(known: Path) -> dict[str, dict[str, Any]]:
 
 
 def _where() -> dict[str, Any]:
-    """When, at what commit, on what machine."""
+    """The time, the commit and the machine."""
     from rlox_opt.system.machine import commit, machine
 
     revision, dirty = commit(ROOT)

@@ -1,9 +1,9 @@
-"""What guards the headlines and is too long for CI: steps, each a command of its own. `make verify`
-runs them; needs nothing but Python's own library, so that a workflow can list them without an
-environment.
+"""The steps of checks that guard the main claims and are too long for CI, each a command of its
+own. `make verify` runs them. This file needs Python's standard library alone, so that a workflow
+can list the steps without an environment.
 
-test_verify.py holds the list to be complete: every test that is marked slow and every target of the
-Makefile that guards something is in it, or in .ci/run.
+test_verify.py checks that the list is complete: every test marked as slow, and every target of the
+Makefile that guards something, is in it or in .ci/run.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Step:
-    """`guards` says what is wrong where it fails. It runs the slow tests in `tests`, or `command`;
-    `limit_s` is after how long it has failed."""
+    """`guards` says what is wrong if the step fails. It runs the slow tests in `tests`, or
+    `command`. It fails if it takes longer than `limit_s`."""
 
     name: str
     guards: str
@@ -28,7 +28,7 @@ class Step:
     needs: dict[str, str] = field(default_factory=dict)  # a program, and what brings it
 
     def runs(self, report: Path) -> list[str]:
-        """Its command; pytest writes what came of each test into `report`."""
+        """Its command; pytest writes the result of each test into `report`."""
         if self.command:
             return [*self.command]
         own = (

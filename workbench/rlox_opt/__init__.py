@@ -1,9 +1,9 @@
-"""The door of the command line: what must hold before the first import of `rlox`, which takes most
-of a second, and after the last line of a verb.
+"""The start of the command line: what must be in place before the first import of `rlox_opt.cli`,
+which takes most of a second, and after the last line of a verb.
 
-Ctrl-C ends it with 130 and no traceback, whenever it comes. What stdout cannot take is remembered,
-so that it can be kept elsewhere; what stderr cannot take is let go. Only the standard library is
-imported here.
+Ctrl-C ends it with exit code 130 and no traceback, at any moment. What cannot be written to stdout
+is remembered, so that it can be kept elsewhere; what cannot be written to stderr is dropped. Only
+the standard library is imported here.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from collections.abc import Iterator
 _OWN_ERROR, _INTERRUPTED = (
     3,
     130,
-)  # rlox_opt.system.exits, which is not to be had before the imports
+)  # as in rlox_opt.system.exits, which cannot be imported yet
 
 
 class Out(io.TextIOWrapper):
-    """stdout that remembers what it was given, and why it could not write it. A reader that has had
-    enough, such as `head`, is no fault: it hears nothing more."""
+    """stdout that remembers its text, and the error if it could not be written. A reader that stops
+    early, such as `head`, is no error; the rest is not written."""
 
     def __init__(self, *arguments: object, **more: object) -> None:
         super().__init__(*arguments, **more)  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ class Out(io.TextIOWrapper):
 
 
 class Err(io.TextIOWrapper):
-    """stderr, of which no measurement depends: what it cannot write is lost."""
+    """stderr, on which no measurement depends: text that cannot be written is dropped."""
 
     def write(self, text: str, /) -> int:
         try:
@@ -70,7 +70,7 @@ def main() -> int:
     _streams()
     heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
-        if heeded:  # nothing has begun: an exception within an import would not always come out
+        if heeded:  # nothing has begun, and an exception within an import may be swallowed
             signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
         sys.unraisablehook = _unraisable
         try:
@@ -89,15 +89,15 @@ def main() -> int:
         code = stopped.code if isinstance(stopped.code, int) else 0
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    if heeded:  # all is done and told; what is left is Python's own end
+    if heeded:  # all is done and printed; only Python's own ending is left
         signal.signal(signal.SIGINT, lambda *_: os._exit(code))
     return code
 
 
 def _streams() -> None:
-    """The three streams, also where they are closed, and whatever their encoding cannot say."""
-    # The lowest number that is free is the one that is closed. Writing to stdout fails then, as it
-    # should; were it left closed, the next file that is opened would take its place.
+    """Set the three streams up, even if they are closed, or their encoding lacks characters."""
+    # A closed stream's number is the lowest free one, so /dev/null gets it; otherwise the next file
+    # that is opened would. stdout's is read-only, so that writing to it still fails, as it should.
     for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(number)
@@ -117,7 +117,7 @@ def _streams() -> None:
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:
-    """Ctrl-C in a finalizer, where no exception comes out, is tried again behind it."""
+    """Repeat a Ctrl-C that came in a finalizer, from which no exception gets out."""
     if isinstance(what.exc_value, KeyboardInterrupt):
         again = (threading.main_thread().ident, signal.SIGINT)
         threading.Timer(0.01, signal.pthread_kill, again).start()

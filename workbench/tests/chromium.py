@@ -1,4 +1,4 @@
-"""The Chromium that the page tests drive; as a program, whether there is one that starts."""
+"""The Chromium for the page tests. As a program it says whether there is one that starts."""
 
 import contextlib
 import functools

@@ -1,5 +1,5 @@
-"""rlox-opt in this process: what it prints and returns, without the second it takes to start; and
-as a process of its own, from its first import to its end."""
+"""Runs rlox-opt in this process, without the second that starting takes; and as a process of its
+own, from its first import to its end."""
 
 import contextlib
 import io
@@ -30,8 +30,8 @@ def rlox_opt(*arguments: object) -> CompletedProcess[str]:
 def started(
     *arguments: str, first: str = "", under: Sequence[str] = (), **more: Any
 ) -> CompletedProcess[str]:
-    """The installed command as a process `under` another command; it runs the lines `first` before
-    anything else."""
+    """The installed command as a process `under` another command. The lines `first` are executed
+    before anything else."""
     program = f"import sys\n{first}\nfrom {_START.module} import {_START.attr}\n"
     program += f"sys.exit({_START.attr}())"
     streams = {name: subprocess.PIPE for name in ("stdout", "stderr") if name not in more}
@@ -40,7 +40,7 @@ def started(
 
 
 def assert_tells_codes(verb: str, may_differ: bool) -> None:
-    """That the verb's help ends with its exit codes, in the words that all share."""
+    """Check that the verb's help ends with its exit codes, in the common words."""
     _, _, told = rlox_opt(*verb.split(), "--help").stdout.partition("exit codes:\n")
     lines = told.replace("\n       ", " ").splitlines()  # those that went on, whole again
     expected = {c: m for c, m in exits.MEANINGS.items() if c != exits.DIFFERENCE or may_differ}

@@ -1,4 +1,4 @@
-"""What every test starts from."""
+"""Fixtures of every test."""
 
 import os
 import signal
@@ -20,5 +20,5 @@ os.environ["COLUMNS"] = ""
 
 @pytest.fixture(autouse=True)
 def in_the_toy_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line works on the toy, wherever pytest was started."""
+    """The command line works on the toy project, wherever pytest was started."""
     monkeypatch.chdir(toy_projects.PROJECT.root)

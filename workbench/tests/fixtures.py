@@ -1,5 +1,5 @@
-"""What tests of the workbench start from, here and in the repository around it: a conftest.py
-imports these."""
+"""Fixtures for tests of the workbench, here and in the repository around it; a conftest.py imports
+them."""
 
 import compileall
 import importlib.util
@@ -33,8 +33,8 @@ compileall.compile_dir(Path(guard.__file__).parents[1], quiet=2)
 
 @pytest.fixture
 def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """What the environment of all processes that the test starts holds, and of what these start.
-    What a test that failed left running is ended."""
+    """A text in the environment of all processes that the test starts, and of their descendants.
+    Processes that a failed test left running are ended."""
     name = f"TEST_{os.urandom(8).hex()}"
     monkeypatch.setenv(name, "1")
     yield name

@@ -1,4 +1,4 @@
-"""What somebody could try to have a page run or load, and what came of it."""
+"""Markup that somebody could put into a page to run or load something, and its effect."""
 
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -48,8 +48,8 @@ _HARM = """() => [
 
 
 def harm(browser: "Browser", path: Path, patience_ms: int = 50) -> list[str]:
-    """What comes of things put into a page that do not belong there, and what it asks a server for;
-    nothing where it is guarded. The file is changed."""
+    """The effects of hostile markup in a page, and its requests to a server; empty if the page is
+    protected. The file is changed."""
     asked: list[str] = []
 
     class Server(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A torch that is made up, for programs whose operators are recorded."""
+"""A made-up torch, for programs whose operators are recorded."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Records for tests of the verbs that read them: figures made up, shape as `cmp` writes it."""
+"""Records for tests of the verbs that read them: made-up figures in the form that `cmp` writes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ P5: list[tuple[str, int, float, tuple[float, float], str]] = [
 
 
 def card(id_: str, project: Project = toy_projects.PROJECT, **changes: Any) -> Card:
-    """The card `id_` as it was before it was measured, changed."""
+    """The card `id_` as it was before it was measured, with changes."""
     found = next(card for card in cards.load(project) if card.id == id_)
     unmeasured: dict[str, Any] = {"status": "candidate", "finding": "", "record": ""}
     return structs.replace(found, **unmeasured | changes)
@@ -37,7 +37,7 @@ def card(id_: str, project: Project = toy_projects.PROJECT, **changes: Any) -> C
 def result(
     workload: str, size: dict[str, int], ratio: float, ci95: Sequence[float], verdict: str
 ) -> dict[str, Any]:
-    """A result whose absolute figures fit its ratio."""
+    """A result whose seconds agree with its ratio."""
     return {
         "workload": workload,
         "size": size,

@@ -1,5 +1,5 @@
-"""A project whose benchmarks are pytest's: a back-end of its own, every way in which
-pytest-benchmark and pytest-codspeed are used, and no [tool.rlox-opt]."""
+"""A project with pytest benchmarks: a back-end of its own, every way in which pytest-benchmark and
+pytest-codspeed are used, and no [tool.rlox-opt]."""
 
 import zipfile
 from collections.abc import Mapping
@@ -164,7 +164,7 @@ OTHER = "import nothing_of_the_kind  # a test that needs what is not there\n"
 
 
 def thing(passes: int = 1, more: str = "", size: int = 8) -> str:
-    """The package's module, whose `work` passes so often over what it is given."""
+    """The package's module, whose `work` passes over its input so often."""
     return (
         f"def work(data):\n    for _ in range({passes}):\n        total = sum(data)\n"
         f"    return total\n\ndef size(n):\n    return {size} * n\n{more}"
@@ -198,8 +198,8 @@ def project(folder: Path) -> list[str]:
 
 
 def index(folder: Path) -> Path:
-    """A folder of wheels that stands for an index: pytest with what it requires, as it is installed
-    here, and a pytest-benchmark that must not be loaded."""
+    """A folder of wheels that serves as an index: pytest with its requirements, as installed here,
+    and a pytest-benchmark that must not be loaded."""
     for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
         _installed(folder, name)
     folder_of = folder / "pytest_benchmark-5.0-py3-none-any.whl"

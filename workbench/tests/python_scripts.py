@@ -1,4 +1,4 @@
-"""Programs of this Python, whose own path may have spaces, which a first line does not bear."""
+"""Scripts for this Python, whose path may contain spaces, which a shebang line cannot express."""
 
 import sys
 from pathlib import Path

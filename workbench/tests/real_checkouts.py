@@ -1,8 +1,8 @@
-"""rlox-opt over a user's repository of toy packages, which need no compiler; the checkout that it
-builds in is made as it always is.
+"""rlox-opt on a user's repository of toy packages, which need no compiler. The checkout that it
+builds in is made in the usual way.
 
-As a program, `python real_checkouts.py FOLDER ARGUMENT…` is `rlox-opt ARGUMENT…` in the checkout
-that it is started in, as a hook of git is. What it did goes into FOLDER/seen.json.
+As a program, `python real_checkouts.py FOLDER ARGUMENT…` is `rlox-opt ARGUMENT…` in the checkout in
+which it is started, like a git hook. A summary of what it did goes into FOLDER/seen.json.
 """
 
 import json
@@ -25,8 +25,8 @@ UNHARMED = {"code": 2, "built": [10, 12], "changed": []}
 
 
 def make(folder: Path) -> Path:
-    """A user's repository in `folder`, two toys long, with a third that is not committed, and
-    benchmarks for them beside it."""
+    """A user's repository in `folder` with two commits of toys, a third toy that is not committed,
+    and benchmarks for them beside it."""
     toy_packages.benchmarks(folder)
     toys = [{"toy.json": json.dumps({"passes": passes})} for passes in (10, 11, 12)]
     toys[0]["pyproject.toml"] = toy_history.TABLE.replace("../cache", "target")
@@ -36,8 +36,8 @@ def make(folder: Path) -> Path:
 
 
 def patch(folder: Path, root: Path, built: list[int]) -> None:
-    """Have rlox-opt work on the checkout `root`, with the benchmarks of `folder`; the passes of
-    each toy go into `built`."""
+    """Make rlox-opt work on the checkout `root`, with the benchmarks of `folder`; the passes of
+    each toy that it builds are appended to `built`."""
     build = Builds.build
 
     def noted(self: Builds, revision: Revision, like: Artefact | None = None) -> Artefact:
@@ -50,7 +50,7 @@ def patch(folder: Path, root: Path, built: list[int]) -> None:
 
 def run(folder: Path, root: Path, arguments: Sequence[str]) -> dict[str, Any]:
     """What rlox-opt does in the checkout `root`: its exit code, the toys that it built, and the
-    names of what it changed of the user's."""
+    names of the user's files that it changed."""
     built: list[int] = []
     patch(folder, root, built)
     before = users_repository.fingerprint(root)

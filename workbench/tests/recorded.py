@@ -25,7 +25,7 @@ def environment(folder: Path, **options: Any) -> dict[str, str]:
 
 
 def run_program(folder: Path, program: str, **options: Any) -> RecordedRun:
-    """The record of a program that must end well."""
+    """The record of a program, which must end well."""
     folder.mkdir(exist_ok=True)
     script = folder / "program.py"
     script.write_text(program)

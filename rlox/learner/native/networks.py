@@ -1,5 +1,5 @@
-"""Finds policies, critics and optimisers of this library that nobody has changed, so that another
-form may replace them (in Rust, compiled, or joined). Gives their parameters in Rust's order."""
+"""Recognises unchanged policies, critics and optimisers of this library, so that another form may
+replace them (in Rust, compiled, or joined), and gives their parameters in Rust's order."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,31 +22,31 @@ from rlox.learner.policies import (
 )
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
-# A program that replaces one of these on a policy, or on a module in it, wants its own to be
-# called.
+# A program that replaces one of these methods on a policy, or on a module in it, expects its own to
+# be called.
 METHODS = {
     *("forward", "from_noise", "get_action_and_logprob", "get_value", "evaluate_actions"),
     *("draw", "draw_actions", "log_prob", "entropy", "_log_probs"),
     *("_features", "_seen", "_shown", "_said", "_value"),
 }
-# Modules without parameters between observations and layers: their output is computed once.
+# Modules without parameters between observations and layers, whose output is computed only once.
 FIXED = (Shown, FlattenExtractor, CombinedExtractor, nn.ModuleDict)
-# How many times as fast Rust is as torch, in both races of docs/rivals.md (AMD EPYC, 2 cores,
+# How many times as fast Rust is as torch, from both races of docs/rivals.md (AMD EPYC, 2 cores,
 # 2026-11-23).
 COST = "in torch alone, PPO took 8 times as long on CartPole-v1 and SAC 2.5 times on Pendulum-v1"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class Unfit(Exception):
-    """Why a module, or an optimiser, is left to torch."""
+    """The reason why a module or an optimiser is left to torch."""
 
 
 Native = TypeVar("Native")
 
 
 def native_if_fit(make: Callable[[], Native], *, wanted: bool) -> tuple[Native | None, str]:
-    """What `make` gives, if it is wanted and does not raise `Unfit`, and the path that is taken:
-    "native", or "torch", with the reason if the native one was wanted."""
+    """The result of `make`, if it is wanted and does not raise `Unfit`; and the path taken:
+    "native", or "torch", with the reason if the native path was wanted."""
     if not wanted:
         return None, "torch"
     try:
@@ -56,8 +56,8 @@ def native_if_fit(make: Callable[[], Native], *, wanted: bool) -> tuple[Native |
 
 
 def warn_of_torch(optimization: str, what: str, path: str) -> None:
-    """Warn that torch does what was meant to run in Rust, if `path` has a reason for it. Such a run
-    takes several times as long, and the user should know."""
+    """Warn that torch does what was meant to run in Rust, if `path` gives a reason. Such a run
+    takes several times as long, which the user should know."""
     _, _, reason = path.partition(": ")
     if reason:
         message = f"{optimization}: {what} in torch, not in Rust: {reason}; {COST}"
@@ -72,13 +72,13 @@ class Network(NamedTuple):
     params: list[Tensor]
 
     def packed(self) -> tuple[list[int], str, NDArray[np.float32]]:
-        """As Rust takes it: the parameters as one vector, of `vector`."""
+        """The network in Rust's form, with its parameters as one vector (see `vector`)."""
         return self.widths, self.activation, vector(self.params)
 
 
 def actor_network(policy: nn.Module) -> tuple[Network, Seeing | None]:
-    """The actor as one network: its two heads are one layer, means before log deviations. And what
-    turns rows of observations into its input; None: rows are the input."""
+    """The actor as one network: its two heads are one layer, means before log deviations. Also the
+    module that turns rows of observations into its input; None if rows are the input."""
     _require_as_made("the policy", policy)
     seeing = policy if type(policy) is FeaturesActor else None
     if seeing is not None:
@@ -99,7 +99,8 @@ def actor_network(policy: nn.Module) -> tuple[Network, Seeing | None]:
 
 
 def critic_networks(critic: nn.Module) -> tuple[Network, Network, Seeing | None]:
-    """The critics, and what turns rows of observations into their input beside the actions."""
+    """The critics, and the module that turns rows of observations into their input; None if rows
+    are the input."""
     _require_as_made("the critic", critic)
     seeing = critic if type(critic) is FeaturesCritic else None
     if seeing is not None:
@@ -113,9 +114,9 @@ def critic_networks(critic: nn.Module) -> tuple[Network, Network, Seeing | None]
 
 
 class ActorCriticNetworks(NamedTuple):
-    """A policy and its value function: `log_std` of a Gaussian; `nvec`, possibilities of each of
-    several choices; `see` turns rows of observations into the networks' input; None: rows are the
-    input. With `bits` each output is the logit of a bit.
+    """A policy and its value function. `log_std` is a Gaussian's. `nvec` are the possibilities of
+    each of several choices. With `bits` each output is the logit of a bit. `see` turns rows of
+    observations into the networks' input; None: rows are the input.
     """
 
     actor: Network
@@ -127,7 +128,7 @@ class ActorCriticNetworks(NamedTuple):
 
 
 def actor_critic_networks(policy: nn.Module) -> ActorCriticNetworks:
-    """Those of a policy that Rust knows."""
+    """The networks of a policy that Rust can run; `Unfit` for another."""
     _require_as_made("the policy", policy)
     if type(policy) is FeaturesActorCritic:
         return _above_features(policy)
@@ -157,7 +158,7 @@ def _above_features(policy: FeaturesActorCritic) -> ActorCriticNetworks:
 
 
 def _require_fixed(seeing: Seeing, extractors: list[nn.Module | None]) -> None:
-    """Raise `Unfit` where something learns between observations and layers."""
+    """Raise `Unfit` if there are parameters between observations and layers."""
     for part in filter(None, [seeing.shown, *extractors]):
         for module in part.modules():
             if type(module) not in FIXED:
@@ -199,8 +200,8 @@ def _require_as_made(name: str, module: nn.Module) -> None:
 
 
 def vector(params: list[Tensor]) -> NDArray[np.float32]:
-    """The parameters as one vector: a view if they lie side by side, as `flat.Flat` puts them, else
-    a copy."""
+    """The parameters as one vector: a view if they lie side by side, as `flat.Flat` puts them,
+    otherwise a copy."""
     if not params:
         return np.empty(0, np.float32)
     first, end = params[0].detach(), params[0].data_ptr()
@@ -214,7 +215,7 @@ def vector(params: list[Tensor]) -> NDArray[np.float32]:
 
 
 def require_plain_parameters(params: list[Tensor]) -> None:
-    """Raise `Unfit` unless they are float32 on the CPU, each there once."""
+    """Raise `Unfit` unless they are float32 on the CPU, and none is listed twice."""
     if any(param.dtype != torch.float32 or param.device.type != "cpu" for param in params):
         raise Unfit("a parameter is not float32 on the CPU")
     if len({id(param) for param in params}) < len(params):
@@ -222,7 +223,7 @@ def require_plain_parameters(params: list[Tensor]) -> None:
 
 
 def require_plain_adam(optimizer: Any, params: list[Tensor]) -> None:
-    """Raise `Unfit` unless `optimizer` is Adam without extras, for just these parameters."""
+    """Raise `Unfit` unless `optimizer` is Adam without extras, for exactly these parameters."""
     if not all(param.requires_grad for param in params):
         raise Unfit("a parameter is frozen")
     require_adam_without_extras(optimizer)
@@ -231,7 +232,8 @@ def require_plain_adam(optimizer: Any, params: list[Tensor]) -> None:
 
 
 def require_adam_without_extras(optimizer: Any) -> None:
-    """Raise `Unfit` unless a step of `optimizer` is that of the paper, alike for all parameters."""
+    """Raise `Unfit` unless a step of `optimizer` is that of the paper, the same for all
+    parameters."""
     groups: list[dict[str, Any]] = getattr(optimizer, "param_groups", [])
     if type(optimizer) is not torch.optim.Adam or len(groups) != 1:
         raise Unfit(f"the optimizer is a {type(optimizer).__name__}, or has several groups")
@@ -243,7 +245,7 @@ def require_adam_without_extras(optimizer: Any) -> None:
 
 
 class Watch:
-    """Notices changes of modules and optimisers since they were found fit. A check takes some
+    """Notices changes of modules and optimisers that were recognised before. A check takes some
     microseconds, so it can be made at every update."""
 
     def __init__(
@@ -260,8 +262,8 @@ class Watch:
         self._optimizers = [(of, [*of.param_groups[0]["params"]]) for of in optimizers]
 
     def require_undisturbed(self) -> None:
-        """Raise `Unfit` where a module or optimiser has changed, or has something that Rust would
-        not call."""
+        """Raise `Unfit` if a module or optimiser has changed, or has hooks, which Rust would not
+        call."""
         if any(self._hooks):
             raise Unfit("a module has a hook")
         if any(not own.keys().isdisjoint(METHODS) for own in self._attributes):

@@ -17,15 +17,15 @@ from rlox.learner.native.networks import (
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO, Rollout
 
-# The most numbers that a rollout's observations may become, as one-hot vectors do: 512 MiB.
+# The largest size of a rollout's observations in numbers, after one-hot encoding: 512 MiB.
 MOST_NUMBERS = 2**27
 
 
 class NativeUpdate:
     """Does what `PPO.train` does with a rollout, without torch's operators.
 
-    Minibatches, loss and optimiser are those of the torch path; results differ from it by the
-    rounding of float32. Raises `Unfit`, with the reason, for a trainer that has anything else.
+    Minibatches, loss and optimiser are those of the torch path; results differ by the rounding of
+    float32. Raises `Unfit`, with the reason, for a trainer that uses anything else.
     """
 
     def __init__(self, model: "PPO") -> None:
@@ -48,14 +48,14 @@ class NativeUpdate:
         self.flat = Flat(params, model.optimizer)
         ends = [sum(p.numel() for p in part.params) for part in (actor, critic)]
         cut = slice(0, ends[0]), slice(ends[0], sum(ends)), slice(sum(ends), None)
-        # Parameters and the two moments, for each of the parts.
+        # Parameters and the two moments, for each part.
         moments: Any = [tuple(array[part] for array in self.flat.arrays) for part in cut]
         self.actor = actor.widths, actor.activation, moments[0]
         self.critic = critic.widths, critic.activation, moments[1]
         self.log_std = moments[2] if log_std else None
 
     def fits(self, model: "PPO") -> bool:
-        """Whether nothing has changed since; cheap enough to be asked before each update."""
+        """Whether nothing has changed since; cheap enough to be called before each update."""
         try:
             self.watch.require_undisturbed()
         except Unfit:
@@ -107,7 +107,7 @@ class NativeUpdate:
         return figures if n_minibatches else None
 
     def _epochs(self, model: "PPO", n: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """A permutation for each epoch. Where `target_kl` may end the update early, also the
+        """A permutation for each epoch. If `target_kl` may end the update early, also the
         generator's state after each epoch, so that the generator can be set back to the last epoch
         that ran."""
         generator = model._shuffle_generator

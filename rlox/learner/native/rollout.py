@@ -1,9 +1,10 @@
 """PPO's rollouts in one call into Rust (R4, with R1, R7 and R8 taken to their end).
 
-Stepping, both networks, sampling and advantages run there, with the interpreter's lock released. It
-is done for the built-in environments and the policies of `networks.actor_critic_networks`, unless a
-callback is called at each step or another thread collects. All other rollouts are collected by
-torch, which may leave drawing the actions to Rust (R17). `PPO.rollout_path` tells which.
+Stepping, both networks, sampling and advantages run in Rust, with the interpreter's lock released.
+This applies to the built-in environments and the policies of `networks.actor_critic_networks`,
+unless a callback is called at each step or another thread collects. All other rollouts are
+collected in torch, where Rust may still draw the actions (R17). `PPO.rollout_path` says which path
+is taken.
 """
 
 from typing import TYPE_CHECKING
@@ -38,7 +39,7 @@ class NativeRollouts:
         self._said = ""
 
     def unfit(self) -> str | None:
-        """Why torch must collect for the trainer as it is now; None if it need not."""
+        """Why torch must collect for the trainer as it is now; None if Rust can."""
         try:
             self._parts()
         except Unfit as reason:
@@ -46,13 +47,13 @@ class NativeRollouts:
         return None
 
     def say(self, reason: str | None) -> None:
-        """Warn of why torch collects, once of each reason."""
+        """Warn that torch collects, once for each reason."""
         if reason and reason != self._said and self.model._rank == 0:
             self._said = reason
             warn_of_torch("R4", "rollouts are collected", f"torch: {reason}")
 
     def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[Tensor]]:
-        """Environments, actor, critic and log-deviation; `Unfit` if they are of another kind."""
+        """Environments, actor, critic and log-deviation; `Unfit` if Rust cannot run them."""
         if self.model.collector != "sync":
             raise Unfit("another thread collects")
         if self.model._each_step:
@@ -61,7 +62,7 @@ class NativeRollouts:
         core = rust_core(self.model.vector_env)
         if core is None:
             raise Unfit("the environments run in Python")
-        # These environments observe a Box, whose rows `see` leaves as they are.
+        # These environments have Box observations, whose rows `see` does not change.
         actor, critic, log_std, *_ = actor_critic_networks(self.model.policy)
         require_plain_parameters([*actor.params, *critic.params, *log_std])
         return core, actor, critic, log_std
@@ -108,7 +109,7 @@ class NativeRollouts:
             return tuple(torch.from_numpy(array).flatten(0, 1) for array in arrays)
 
     def _count(self, steps: NDArray[np.int64], returns: list[float], lengths: list[int]) -> bool:
-        """Book the rollout's steps and the episodes that ended in it; False if a callback stops.
+        """Count the rollout's steps and the episodes that ended in it; False if a callback stops.
 
         A callback's `on_step` is called for each step when the rollout is complete. The trainer's
         counters are then those of the step, but the environments are at the rollout's end.
@@ -128,6 +129,6 @@ class NativeRollouts:
             model.episode_lengths += lengths[start:end]
             start = end
             if not model._callback.on_step():
-                model._last_obs = None  # the environments are further than what is counted
+                model._last_obs = None  # the environments are ahead of what was counted
                 return False
         return True

@@ -26,9 +26,9 @@ from rlox.learner.policies import Temperature
 if TYPE_CHECKING:
     from rlox.learner.sac import SAC
 
-# A program that replaces one of these wants its own to be called.
+# A program that replaces one of these methods expects its own to be called.
 STEPS = ("_sample", "update", "target_q", "critic_loss", "actor_loss", "alpha_loss")
-PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
+PRIORITY_EPSILON = 1e-6  # keeps priorities above 0, so that every transition may be drawn again
 OBJECTS = (
     *("policy", "critic", "critic_target", "temperature"),
     *("actor_optimizer", "critic_optimizer", "alpha_optimizer"),
@@ -45,8 +45,8 @@ def shown_alike(one: Seeing | None, other: Seeing | None) -> bool:
 class NativeUpdate:
     """Does what `SAC.train_once` does, and draws the policy's actions, without torch's operators.
 
-    Losses, optimisers and random numbers are those of the torch path; results differ from it by
-    the rounding of float32. Raises `Unfit`, with the reason, for a trainer that has anything else.
+    Losses, optimisers and random numbers are those of the torch path; results differ by the
+    rounding of float32. Raises `Unfit`, with the reason, for a trainer that uses anything else.
     """
 
     def __init__(self, model: "SAC") -> None:
@@ -83,7 +83,7 @@ class NativeUpdate:
         self.critics = Flat(critic_params, model.critic_optimizer)
         self.targets = Flat(target_params, None)
         self.log_alpha = Flat(log_alpha, model.alpha_optimizer)
-        if model.alpha_optimizer is None:  # not moved, so of no moment
+        if model.alpha_optimizer is None:  # alpha is fixed, and needs no moments
             self.log_alpha.arrays += (np.zeros(1, np.float32), np.zeros(1, np.float32))
         self._objects = [getattr(model, name) for name in OBJECTS]
         self._noise = torch.empty(0)
@@ -91,9 +91,9 @@ class NativeUpdate:
 
     @contextmanager
     def torch_held(self) -> Iterator[None]:
-        """Inside, updates take as many threads as torch had, up to two, and torch one.
+        """In this block updates use as many threads as torch had, up to two, and torch uses one.
 
-        torch's threads spin for a while after each operator, on the cores that Rust's need.
+        torch's threads wait actively for a while after each operator, on the cores that Rust needs.
         """
         before, own = torch.get_num_threads(), self.threads
         self.threads = min(2, before)
@@ -105,7 +105,7 @@ class NativeUpdate:
             self.threads = own
 
     def fits(self, model: "SAC") -> bool:
-        """Whether nothing has changed since; cheap enough to be asked before each update."""
+        """Whether nothing has changed since; cheap enough to be called before each update."""
         try:
             self.watch.require_undisturbed()
         except Unfit:
@@ -120,7 +120,7 @@ class NativeUpdate:
         )
 
     def _input(self, model: "SAC", obs: NDArray[Any]) -> NDArray[np.float32]:
-        """What the networks are given for rows of observations."""
+        """The networks' input for rows of observations."""
         if self.see is None and obs.dtype == np.float32:
             return obs
         rows = model._tensor(obs)
@@ -145,7 +145,7 @@ class NativeUpdate:
             shape = 2, len(batch["reward"]), model.act_dim
             if self._noise.shape != shape:
                 self._noise = torch.empty(shape)
-            for noise in self._noise:  # twice, as the torch path draws
+            for noise in self._noise:  # twice, as in the torch path
                 noise.normal_(generator=model._act_generator)
         with timing.add_time("native_update"):
             learned = model.alpha_optimizer is not None

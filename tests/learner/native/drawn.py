@@ -1,4 +1,4 @@
-"""Actor-critics of any shape that Rust knows, and what they might have met."""
+"""Draws actor-critics of any shape that Rust can run, and rollouts for them."""
 
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from rlox.learner.ppo import Rollout
 
 
 def make_rollout(policy: ActorCritic, obs_dim: int, n: int, seed: int) -> Rollout:
-    """What `policy` might have met, with an old policy that differs from it a little."""
+    """A rollout that `policy` could have collected, by an old policy that differs a little."""
     generator = torch.Generator().manual_seed(seed)
     obs = torch.randn(n, obs_dim, generator=generator)
     if isinstance(getattr(getattr(policy, "shown", None), "space", None), spaces.MultiDiscrete):
@@ -51,7 +51,7 @@ def policies(draw: st.DrawFn) -> tuple[ActorCritic, int]:
 
 @st.composite
 def features_policies(draw: st.DrawFn, obs_dim: int, widths: Any) -> FeaturesActorCritic:
-    """A policy of several choices or of one, whose observations are shown as they are, one-hot, or
+    """A policy with one or several choices, whose observations are used as they are, one-hot, or
     key by key; its logits are not small."""
     line = spaces.Box(-1, 1, (obs_dim,))
     space = draw(
@@ -81,7 +81,8 @@ def networks(policy: ActorCritic) -> list[list[nn.Module]]:
 
 
 def at_an_edge(policy: ActorCritic, obs: torch.Tensor) -> bool:
-    """Whether a ReLU's input is nought but for rounding, by which its gradient is 0 or 1."""
+    """Whether a ReLU's input is 0 up to rounding, which then decides whether its gradient is 0 or
+    1."""
     if isinstance(policy, FeaturesActorCritic):
         obs = policy._seen(obs)
     for network in networks(policy):

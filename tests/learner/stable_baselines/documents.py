@@ -6,14 +6,14 @@ FOLDER is a checkout of Stable-Baselines3 (or its folder `docs`); nothing of it 
 of Python that imports a trainer, callbacks or vector environments is run up to three times,
 each time in a process and an empty folder of its own:
 
-- `sb3`: unchanged. What does not run so (a package is missing, a fragment, a model to download)
-  counts for neither side.
+- `sb3`: unchanged. A block that does not run so (a package is missing, a fragment, a model to
+  download) is left out for both sides.
 - `rlox`: PPO, SAC and callbacks are imported from rlox. A2C and DQN become PPO, TD3 and DDPG become
   SAC: the block shows how a trainer is used, not what that algorithm learns.
 - `mixed`: trainers from rlox, callbacks from Stable-Baselines3.
 
-Vector environments, `Monitor`, `evaluate_policy` and so on stay Stable-Baselines3's. From outside
-`learn` is limited to `--steps` steps, a program that loops for ever ends (well) after 60 calls of
+Vector environments, `Monitor`, `evaluate_policy` and so on stay Stable-Baselines3's. `learn` is
+limited to `--steps` steps from outside, an endless program ends (as passed) after 60 calls of
 `predict`, and nothing waits for a screen. Exit code 0 if at least `--least` of the blocks that
 count pass, else 1.
 """
@@ -75,7 +75,7 @@ def _alias(name, asname):
 
 
 def blocks(folder):
-    """Where each block of the documentation stands, and its text."""
+    """The place of each block of the documentation, and its text."""
     for path in sorted(folder.rglob("*.md")):
         text = path.read_text()
         for found in BLOCK.finditer(text):
@@ -86,7 +86,7 @@ def blocks(folder):
 
 
 def forms(program):
-    """The program for each arm that differs; None if it is none of those that count."""
+    """The program in each of the ways that differ; None if the block does not count."""
     try:
         tree = ast.parse(program)
     except SyntaxError:
@@ -105,7 +105,7 @@ def forms(program):
 
 
 def run(program, library, steps, seconds):
-    """ "" if it ends well, else the last line of what it said."""
+    """ "" if the program ends well, otherwise the last line that it printed."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "program.py")
         path.write_text("import documents_inside\n" + program)
@@ -132,7 +132,7 @@ def run(program, library, steps, seconds):
 
 
 def table(results):
-    """Rows of what each block did, and how many of those that count passed."""
+    """Rows with the results of each block, and how many of those that count passed."""
     lines, counted, passed = [], 0, 0
     for where, told in sorted(results.items()):
         if told.get("sb3"):

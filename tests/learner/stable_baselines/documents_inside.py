@@ -1,4 +1,4 @@
-"""Imported first by each program that `documents.py` runs: it keeps the program short."""
+"""Imported first by each program that `documents.py` runs, to keep the program short."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""The table of a script of this folder, as a file that says what it is of."""
+"""Writes the table of a script of this folder as a page with its origin."""
 
 import datetime
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ from rlox_opt.system import machine
 
 
 def write(path: Path, title: str, said: str, rows: Sequence[str]) -> None:
-    """`rows` as they were printed, under `title`, what they come to, and their origin."""
+    """Write `rows` as they were printed, under `title`, with the summary `said` and their
+    origin."""
     head, dirty = machine.commit(Path(__file__).parents[3])
     commit = (head or "unknown")[:12] + (" with uncommitted changes" if dirty else "")
     names = ("stable_baselines3", "torch", "gymnasium", "numpy")

@@ -3,9 +3,8 @@
     python tests/learner/stable_baselines/their_tests.py FOLDER [FILE.py …] [--record PAGE]
 
 FOLDER is a checkout of Stable-Baselines3; nothing of it is kept. `PPO` and `SAC` of the package are
-replaced before the test files are imported; of all cases, those run whose parameters hold one of
-the two. Exit code 0 if at least `--least` of them pass, else 1, and each other one is listed with
-its reason.
+replaced before the test files are imported. Only cases with one of the two as a parameter are run.
+Exit code 0 if at least `--least` of them pass, else 1; each other case is listed with its reason.
 """
 
 import argparse
@@ -24,7 +23,7 @@ TRAINERS = (rlox.PPO, rlox.SAC)
 
 
 class Cases:
-    """Picks the cases of the two trainers, and keeps how each went."""
+    """Selects the cases of the two trainers, and keeps their results."""
 
     def __init__(self):
         self.went = {}
@@ -48,7 +47,7 @@ class Cases:
 
 
 def reason_of(report):
-    """What went wrong, in a line."""
+    """What went wrong, as one line."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is None:  # no test's: a traceback as a text
         return str(report.longrepr).strip().splitlines()[-1]

@@ -1,5 +1,5 @@
-"""Notes every attempt of a Python process to reach another machine, in the file that the
-environment names."""
+"""Records every attempt of a Python process to reach another machine, in the file that an
+environment variable names."""
 
 import os
 import sys

@@ -8,8 +8,8 @@ from pathlib import Path
 import projects
 import pytest
 from projects import ROOT
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
+from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.history import criterion
 
 IDS = [

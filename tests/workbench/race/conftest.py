@@ -1,4 +1,4 @@
-"""Made-up engines: real processes and the tree's own server, but nothing to install."""
+"""Made-up engines: real processes and the real server, but nothing to install."""
 
 import shutil
 from pathlib import Path
@@ -78,7 +78,7 @@ def engine(name: str, form: str, ours: bool = False, control: bool = False) -> s
 
 @pytest.fixture
 def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A tree whose engines are ours, one slower, and four that fail in their ways."""
+    """A project with two engines of ours, one slower, and four that fail in different ways."""
     folder = tmp_path / "primitives"
     folder.mkdir()
     for name in ("serve.py", "arm.py", "inputs.py", "equations.py", "checks.py", "networks.py"):

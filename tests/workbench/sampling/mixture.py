@@ -1,10 +1,10 @@
 """A workload of known composition: `python mixture.py NAME FOLDER`.
 
-Each component is nearly pure work of one layer, some 10 ms a call. A mixture says which
-components each phase holds, and how many calls of each a visit of the phase makes; their order is
-drawn anew. Phases are opened by literal blocks, as the trainers open theirs. Rounds of visits
-alternate with rounds in which every component is called alone and timed by the thread's CPU clock
-(waiting: by the wall clock): the truth, which no span and no sampler has seen.
+Each component is almost only work of one layer, about 10 ms a call. A mixture says which components
+each phase contains, and how many calls of each one visit of the phase makes; their order is drawn
+anew. Phases are opened by literal blocks, as in the trainers. Rounds of visits alternate with
+rounds in which every component is called alone and timed by the thread's CPU clock (waiting: by the
+wall clock). These times are the truth, which no span and no sampler has measured.
 
 It warms up, prints "ready", runs until its standard input closes, and writes what it measured.
 """
@@ -90,11 +90,11 @@ MIXTURES: dict[str, Plan] = {
 
 
 def components() -> dict[str, Callable[[], object]]:
-    """One function per layer, made so that a call costs the same alone and among the others.
+    """One function for each layer, made so that a call takes the same time alone and among others.
 
-    Some 10 ms each, or the lines of Python around the native work, which run cold, would add up to
-    a layer of their own; and buffers of some 100 KiB, so that what the other components leave in
-    the cache hardly matters.
+    A call takes about 10 ms. With less, the lines of Python around the native work, which run with
+    cold caches, would add up to a layer of their own. Buffers have about 100 KiB, so that what the
+    other components leave in the cache hardly matters.
     """
     torch.manual_seed(0)
     rotation = torch.linalg.qr(torch.randn(192, 192)).Q.contiguous()  # its powers stay finite
@@ -173,7 +173,8 @@ def components() -> dict[str, Callable[[], object]]:
 
 
 def spread(names: list[str], draw: random.Random) -> list[str]:
-    """A random order in which no component follows itself: a call costs less on its own heels."""
+    """A random order in which no component follows itself, since a repeated call takes less
+    time."""
     while True:
         order = draw.sample(names, len(names))
         if all(a != b for a, b in itertools.pairwise(order)):
@@ -231,7 +232,7 @@ class Mixture:
 
 
 def sampler_settles(mixture: Mixture) -> None:
-    """The name by which the reader knows the samples that do not count."""
+    """A function whose name marks the samples that do not count."""
     until = time.monotonic() + SETTLE_S
     while time.monotonic() < until:
         mixture.visit()

@@ -1,5 +1,8 @@
-"""Instructions and heap allocations of a benchmark's call, from callgrind: witnesses that repeat
-to nearly the last digit, where clocks do not. They see neither caches nor the width of SIMD."""
+"""Instructions and heap allocations of a benchmark's call, counted by callgrind.
+
+They repeat to nearly the last digit, where times do not. They show neither what the caches do nor
+what wider SIMD brings.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.system.scratch import scratch
 
-_CALLS_S = 0.002  # of work, as it takes outside valgrind, that is counted
+_CALLS_S = 0.002  # so many calls are counted as take this long outside valgrind
 _MOST_CALLS = 1000
-_REPEATABLE = ("RAYON_NUM_THREADS=1",)  # what keeps libraries from threads of their own
+_REPEATABLE = ("RAYON_NUM_THREADS=1",)  # keeps libraries from starting threads
 _UNDER = (
     *("setarch", "-R", "env", *_REPEATABLE),  # at addresses that are the same in each process
     *("valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no"),
@@ -36,7 +39,7 @@ _COUNT = re.compile(r"^calls=(\d+)")
 
 
 class Counts(TypedDict):
-    """Per call."""
+    """Numbers of one call."""
 
     instructions: float
     allocations: float
@@ -53,9 +56,9 @@ def count_all(
     hear: Callable[[str, str, Counts], None],
     until: float = math.inf,
 ) -> None:
-    """Count several sides, or parts of one, at once: what is counted does not depend on what runs
-    beside it. `hear` is told the side, the benchmark and its counts. What is not begun by
-    `time.monotonic() = until`, or by a KeyboardInterrupt, is left out."""
+    """Count several sides, or parts of one side, at the same time: counts do not depend on what
+    else runs. `hear` is called with the side, the benchmark and its counts. Benchmarks that have
+    not begun by `time.monotonic() = until`, or before a KeyboardInterrupt, are left out."""
     stopped = threading.Event()
 
     def is_over() -> bool:
@@ -71,7 +74,8 @@ def count_all(
             for one in counting:
                 one.result()
         finally:
-            # What is being counted ends by itself: killed while vgdb is attached, it would never.
+            # A count that has begun runs to its end: valgrind that is killed while vgdb is attached
+            # to it would never end.
             stopped.set()
 
 
@@ -81,15 +85,15 @@ def _count(
     seconds: Mapping[str, float],
     is_over: Callable[[], bool],
 ) -> Iterator[tuple[str, Counts]]:
-    """The counts of each benchmark in `seconds`, which says how long a call takes; what fails or
-    takes too long under valgrind is left out."""
+    """The counts of each benchmark in `seconds`, which holds the seconds of a call. A benchmark
+    that fails or takes too long under valgrind is left out."""
     left = list(seconds)
     while left and not is_over():
         with scratch() as folder, _without_spaces(folder) as named:
             out = folder / "out"
-            pipes = f"--vgdb-prefix={named / 'pipe'}"  # which a valgrind that is killed leaves
+            pipes = f"--vgdb-prefix={named / 'pipe'}"  # a killed valgrind leaves these files behind
             under = [*_UNDER, pipes, f"--callgrind-out-file={out}"]
-            # One seed: both sides get the same environment, down to its size.
+            # One seed, so that the environment variables are as long on both sides.
             with packages.alone(side, random.Random(0), under) as ask:
                 while left and not is_over():
                     name = left.pop()
@@ -97,13 +101,13 @@ def _count(
                     try:
                         there = packages.listed()[side].benchmarks[name]
                         if there.type == "timeraw" or packages.prepare(ask, side, name):
-                            continue  # a process of its own, or its setup, is not to be counted
+                            continue  # neither a process of its own nor its setup may be counted
                         ask("call", 2)
                         _control(ask.pid, pipes, "--instr=on")
-                        # Switched on again, it starts from nonsense.
+                        # After it was switched off and on, callgrind's counters hold garbage.
                         _control(ask.pid, pipes, "--zero")
                         dumps = []
-                        for n in (1, 1 + calls):  # what the commands themselves cost cancels out
+                        for n in (1, 1 + calls):  # the difference is free of the commands' own cost
                             ask("call", n)
                             _control(ask.pid, pipes, "--dump")
                             dumps.append(_newest(out))
@@ -122,7 +126,7 @@ def _count(
 
 @contextmanager
 def _without_spaces(folder: Path) -> Iterator[Path]:
-    """A folder by another name, for a while: callgrind_control splits what it is told at spaces."""
+    """The same folder by a path without spaces: callgrind_control splits paths at spaces."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         yield Path(f"/proc/{os.getpid()}/fd/{handle}")
@@ -142,9 +146,9 @@ def _newest(out: Path) -> Path:
 
 
 def _read(dump: Path) -> tuple[int, int]:
-    """Instructions and calls of the allocators in a dump of callgrind.
+    """Instructions, and calls of the allocators, in a dump of callgrind.
 
-    Names are written out once and then told by number.
+    A dump writes each name once with a number, and only the number from then on.
     """
     text = dump.read_text(errors="replace")
     total = _TOTAL.search(text)

@@ -1,5 +1,5 @@
-"""Interleaved timing of Python calls within one process, as the core's `pairs.contest` times Rust:
-short slices of calls, the arms in a new random order each round, the baseline twice (A/A)."""
+"""Interleaved timing of Python calls within one process, as `pairs.contest` of the extension times
+Rust: short slices of calls in a new random order each round, with the baseline twice (A/A)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 Call = Callable[[], object]
 Read = tuple[float, float, float, float, int]
 
-_SLICE_S = 0.00025  # the shortest slice; its two readings of the clock are then below 0.1 %
+_SLICE_S = 0.00025  # the shortest slice; reading the clock twice takes less than 0.1 % of it
 _LEAST_ROUNDS = 7
 
 

@@ -1,7 +1,7 @@
 """Contests between builds: base, head, and base once more, on the same benchmarks.
 
-A restart is a process for each of them, or one for all (see `arms`). A benchmark that fails,
-crashes or hangs loses its own result and no other's.
+A restart runs a process for each of them, or one process for all (see `side_processes`). A
+benchmark that fails, crashes or hangs loses its own result and no other's.
 """
 
 from __future__ import annotations
@@ -18,22 +18,31 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlox_opt.harness.arms import Apart, Arms, Side, SideError, Suite, Together, started
 from rlox_opt.harness.restarts import ContestError, SkippedError, Worker
+from rlox_opt.harness.side_processes import (
+    OneProcess,
+    ProcessEach,
+    Side,
+    SideError,
+    SideProcesses,
+    Suite,
+    started,
+)
 
-# In one restart, a benchmark is timed this often, each time in other memory, unless preparing it
-# takes too long: where its data lie is most of what makes one process differ from the next.
+# In one restart a benchmark is timed this often, each time in other memory, since most of the
+# difference between two processes comes from where their data lie. A benchmark whose preparation
+# takes longer than `_DEAR_S` is prepared and timed once.
 _CONTESTS = 3
 _CONTEST_S = 0.05
 _DEAR_S = 1.0
-_RUNS = 6  # of a benchmark, in the longest answer about it
+_RUNS = 6  # of a benchmark, at the most, before its process answers
 SIDES = ("base", "head", "again")
 _REMEDIES = {"all": " as it read the suite; --bench '^MODULE' has it read that module alone"}
 
 
 class Reading(NamedTuple):
-    """One restart of a benchmark: ln(head / base), ln(again / base) (0 without `again`), and what
-    base and head took (median seconds of a call, or the benchmark's own unit)."""
+    """One restart of a benchmark: ln(head / base), ln(again / base) (0 without `again`), and the
+    medians of base and head (seconds of a call, or the benchmark's own unit)."""
 
     log_ratio: float
     log_ratio_aa: float
@@ -43,8 +52,8 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a benchmark has no result: `side` is where it failed, None where nobody can tell, `ended`
-    whether it took the process with it, and `skipped` whether it says that it is not to be run."""
+    """Why a benchmark has no result. `side` is where it failed, None where nobody can tell; `ended`
+    says whether its process ended with it, `skipped` whether it only asked to be skipped."""
 
     side: str | None
     reason: str
@@ -53,8 +62,8 @@ class Failure:
 
 
 class Benchmark(NamedTuple):
-    """What the suite says of one: asv's type of it, what names its `setup_cache` (None without
-    one), and how many seconds it may take (None where it does not say)."""
+    """What the suite says of a benchmark: asv's type, an identifier of its `setup_cache` (None
+    without one), and how many seconds it may take (None where the suite does not say)."""
 
     type: str
     cache: str | None
@@ -67,21 +76,21 @@ class Benchmark(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The benchmarks of a side by name, and what of the suite cannot be read there, with why."""
+    """The benchmarks of a side by name, and the unreadable parts of the suite with the reasons."""
 
     benchmarks: Mapping[str, Benchmark]
     broken: Mapping[str, str]
 
 
 Outcome = tuple[str, Reading | Failure]
-AskFor = Callable[[Arms, str, random.Random], Reading | Failure]
+AskFor = Callable[[SideProcesses, str, random.Random], Reading | Failure]
 
 
 @dataclass
 class Packages:
-    """Builds to compare, by side: those of `SIDES`, or base and head alone. `together` puts them
-    into one process, which not every package bears. An answer may take `limit_s`. Modules that have
-    no benchmark whose name begins with `beginning` are not read."""
+    """Builds to compare, by side: all of `SIDES`, or base and head alone. `together` runs them in
+    one process, which not every package allows. An answer may take `limit_s` seconds. Modules
+    without a benchmark whose name begins with `beginning` are not read."""
 
     sides: Mapping[str, Side]
     suite: Suite
@@ -91,10 +100,10 @@ class Packages:
     _listed: dict[str, dict[str, Listed]] = field(default_factory=dict)  # by beginning
     _caches: dict[tuple[str, str], Path | SideError] = field(default_factory=dict)
     _said: dict[str, list[str]] = field(default_factory=dict)  # by benchmark, in each restart
-    _alone: dict[str, int] = field(default_factory=dict)  # calls that one setup bears
+    _alone: dict[str, int] = field(default_factory=dict)  # calls after one setup, by benchmark
 
     def listed(self) -> Mapping[str, Listed]:
-        """What base and head have, which is asked once: listing imports the benchmarks.
+        """The benchmarks of base and of head. They are asked once, since listing imports them.
 
         Raises:
             ContestError: a side cannot be asked.
@@ -125,7 +134,7 @@ class Packages:
         return dict(zip(self.sides, self._ask([*self.sides], "builds"), strict=True))
 
     def _ask(self, sides: Sequence[str], command: str, *arguments: str) -> list[Any]:
-        """What a command answers, of each side."""
+        """The answers of these sides to a command."""
         with self.processes(sides, random.Random()) as of:
             asks = dict.fromkeys(ask for ask, _ in of.values())
             for ask in asks:  # all at once
@@ -144,7 +153,7 @@ class Packages:
     def processes(
         self, sides: Sequence[str], rng: random.Random
     ) -> Iterator[Mapping[str, tuple[Worker, int]]]:
-        """Of each side the process that has it, and its number there."""
+        """The process that runs each side, and the side's number in it."""
         of = {side: self.sides[side] for side in sides}
         with contextlib.ExitStack() as stack:
             if self.together:
@@ -154,36 +163,36 @@ class Packages:
                 yield {side: (stack.enter_context(self.alone(side, rng)), 0) for side in sides}
 
     def contests(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
-        """One restart of "time" benchmarks, in random order. Where a process ends, others go on."""
+        """One restart of "time" benchmarks, in random order. A crash does not stop the others."""
         return self._restart(self._contest, names, seed)
 
     def tracked(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
-        """One restart of "track" and "memory" benchmarks, likewise."""
+        """One restart of "track" and "memory" benchmarks, as `contests` runs "time" ones."""
         return self._restart(self._tracked, names, seed)
 
     def _restart(self, ask_for: AskFor, names: Sequence[str], seed: int) -> Iterator[Outcome]:
         rng = random.Random(seed)
         left = rng.sample(list(names), len(names))
         while left:
-            with self._arms(rng) as arms:
+            with self._running(rng) as running:
                 while left:
                     name = left.pop()
-                    outcome = ask_for(arms, name, rng)
+                    outcome = ask_for(running, name, rng)
                     yield name, outcome
                     if isinstance(outcome, Failure) and outcome.ended:
                         break
 
     @contextlib.contextmanager
-    def _arms(self, rng: random.Random) -> Iterator[Arms]:
-        """Processes with all sides, which were started in random order.
+    def _running(self, rng: random.Random) -> Iterator[SideProcesses]:
+        """Processes with all sides, started in random order.
 
-        They load copies that no other process has: a file stays where it is in memory for as long
-        as the system caches it, whatever process maps it, and where that is makes its code faster
-        or slower. Of two copies of one library, one can be a tenth slower in every process, until
-        both are copied anew.
+        Each loads copies of the packages that no other process has loaded. The system keeps a file
+        at one place in physical memory for as long as it caches the file, and that place makes the
+        code faster or slower in every process. One of two copies of a library can be a tenth slower
+        in all processes, until both are copied anew.
         """
         order = rng.sample([*self.sides], len(self.sides))
-        beside = self.sides[order[0]].folder.parent  # is cleared away by whoever made it
+        beside = self.sides[order[0]].folder.parent  # whoever made this folder removes it
         with contextlib.ExitStack() as stack:
             copies = stack.enter_context(tempfile.TemporaryDirectory(prefix="copies-", dir=beside))
             sides = {}
@@ -193,16 +202,16 @@ class Packages:
                 sides[side] = replace(self.sides[side], folder=folder)
             if self.together:
                 ask = stack.enter_context(started(sides, self.suite, rng, self.limit_s))
-                yield Together(ask, order)
+                yield OneProcess(ask, order)
                 return
-            yield Apart({
+            yield ProcessEach({
                 side: stack.enter_context(started({side: of}, self.suite, rng, self.limit_s))
                 for side, of in sides.items()
             })  # fmt: skip
 
     def peaks(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
-        """One restart of "peakmemory" benchmarks: a process for each side of each, which ends with
-        the most memory it had."""
+        """One restart of "peakmemory" benchmarks. Each side of each benchmark has a process of its
+        own, which answers with its peak and ends."""
         rng = random.Random(seed)
         for name in rng.sample(list(names), len(names)):
             values: dict[str, float] = {}
@@ -232,37 +241,37 @@ class Packages:
         alone: int | None = None,
         number: int = 0,
     ) -> int:
-        """Set a benchmark up in a process that has this side as its `number`; returns how many
-        calls one setup bears (0: any number). Raises ContestError."""
+        """Set a benchmark up in the process that has this side as its `number`. Returns how many
+        calls may follow one setup (0: any number). Raises ContestError."""
         cache = self._cache(side, name)
         calls: int = ask("prepare", number, name, seed, alone, cache and str(cache))
         return calls
 
-    def _contest(self, arms: Arms, name: str, rng: random.Random) -> Reading | Failure:
+    def _contest(self, running: SideProcesses, name: str, rng: random.Random) -> Reading | Failure:
         readings, told = [], ""
         try:
-            arms.allow(self._limit(name))
-            arms.load(name, rng.getrandbits(63))
+            running.allow(self._limit(name))
+            running.load(name, rng.getrandbits(63))
             for _ in range(1 if self.suite.fresh else _CONTESTS):
                 start = time.monotonic()
-                told = arms.forget(rng) or told
+                told = running.forget(rng) or told
                 seed = rng.getrandbits(63)
                 for side in rng.sample([*self.sides], len(self.sides)):
-                    self._prepare(arms, side, name, seed)
+                    self._prepare(running, side, name, seed)
                 dear = time.monotonic() - start > _DEAR_S
-                times = arms.contest(_CONTEST_S * _CONTESTS if dear else _CONTEST_S, rng)
+                times = running.contest(_CONTEST_S * _CONTESTS if dear else _CONTEST_S, rng)
                 readings.append(_reading(times))
                 if dear:
                     break
-            told = arms.forget(rng) or told
+            told = running.forget(rng) or told
         except SideError as error:
             return _failed(error)
         self._said.setdefault(name, []).append(told)
         return Reading(*map(statistics.fmean, zip(*readings, strict=True)))
 
     def told(self) -> dict[str, str]:
-        """What people should know of benchmarks that were timed, by name: what was noticed in
-        half of the restarts, and in three at the least."""
+        """Notes for the user on benchmarks that were timed, by name. A note is passed on if it came
+        in half of the restarts, and in three at the least."""
         noticed = {name: [*filter(None, said)] for name, said in self._said.items()}
         return {
             name: said[-1]
@@ -270,30 +279,31 @@ class Packages:
             if len(said) >= max(3, len(self._said[name]) / 2)
         }
 
-    def _prepare(self, arms: Arms, side: str, name: str, seed: int) -> None:
-        """How many calls one setup bears is found out once, so that all restarts do the same."""
+    def _prepare(self, running: SideProcesses, side: str, name: str, seed: int) -> None:
+        """Prepare one side. How many calls may follow one setup is found out once, so that all
+        restarts time the same number."""
         cache = self._cache(side, name)
-        alone = arms.prepare(side, name, seed, self._alone.get(name), cache)
+        alone = running.prepare(side, name, seed, self._alone.get(name), cache)
         if name not in self._alone:
             self._alone[name] = alone
 
-    def _tracked(self, arms: Arms, name: str, rng: random.Random) -> Reading | Failure:
+    def _tracked(self, running: SideProcesses, name: str, rng: random.Random) -> Reading | Failure:
         values: dict[str, float] = {}
         try:
-            arms.allow(self._limit(name))
+            running.allow(self._limit(name))
             seed = rng.getrandbits(63)
-            arms.load(name, seed)
+            running.load(name, seed)
             for side in rng.sample([*self.sides], len(self.sides)):
-                arms.prepare(side, name, seed, 0, self._cache(side, name))
-                values[side] = arms.value(side)
-            arms.forget(rng)
+                running.prepare(side, name, seed, 0, self._cache(side, name))
+                values[side] = running.value(side)
+            running.forget(rng)
         except SideError as error:
             return _failed(error)
         return _of_values(values)
 
     def _limit(self, name: str) -> float:
-        """Seconds that an answer about a benchmark may take. asv's timeout is of one run; preparing
-        one takes some runs."""
+        """Seconds that an answer about a benchmark may take. asv's timeout is for one run, and an
+        answer may take several."""
         there = (of.benchmarks.get(name) for of in self.listed().values())
         timeout = max((of.timeout for of in there if of and of.timeout), default=None)
         if timeout is None:
@@ -301,8 +311,8 @@ class Packages:
         return float(min(_RUNS * timeout, max(timeout, self.limit_s)))
 
     def _cache(self, side: str, name: str) -> Path | None:
-        """The folder with what the benchmark's `setup_cache` returns, which is called once for all
-        restarts, in a process of its own; None without one. Raises SideError."""
+        """The folder with what the benchmark's `setup_cache` returned, or None without one. It is
+        called once for all restarts, in a process of its own. Raises SideError."""
         side = _of(side)
         there = self.listed()[side].benchmarks.get(name)
         if there is None or there.cache is None:

@@ -1,4 +1,4 @@
-"""Contests over restarted processes: each restart is a new process, and so a new memory layout."""
+"""Contests in new processes. Each restart is a new process, and so has a new memory layout."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SLICE_S = 0.0005
 _PATIENCE_S = 600.0
 _TAIL_LINES, _TAIL_BYTES = 12, 1 << 14
 _POLL_S = 0.5
-SAME_ORDER = {"PYTHONHASHSEED": "0"}  # of what is in a set, in every process
+SAME_ORDER = {"PYTHONHASHSEED": "0"}  # sets then have the same order in every process
 
 
 class ContestError(RuntimeError):
-    """A contest that could not be held."""
+    """A contest that could not take place."""
 
 
 class ProcessEndedError(ContestError):
@@ -38,7 +38,7 @@ class ProcessEndedError(ContestError):
 
 
 class SkippedError(ContestError):
-    """A benchmark that says that it is not to be run."""
+    """A benchmark that asked to be skipped."""
 
 
 class TwinsDifferError(ContestError):
@@ -55,14 +55,14 @@ class Cell:
 
     @property
     def key(self) -> list[Any]:
-        """As the worker takes it."""
+        """The cell as the worker's commands name it."""
         return [self.id, self.workload, dict(self.size)]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one process read: ln(baseline / other), that of the baseline against itself (None where
-    there was none), and median seconds of a call."""
+    """What one process measured: ln(baseline / other), the same of the baseline against itself
+    (None where it was not timed twice), and the median seconds of a call of each."""
 
     log_ratio: float
     log_ratio_aa: float | None
@@ -71,9 +71,11 @@ class Reading:
 
 
 class Worker:
-    """A running process that answers commands, a line of JSON each: `python SCRIPT ARGUMENTS`, in
-    this interpreter, environment and folder unless others are given. `limit_s` is how long an
-    answer may take, and `remedy` what the message ends with where it takes longer."""
+    """A running process that answers commands, one line of JSON each.
+
+    It runs `python SCRIPT ARGUMENTS`, in this interpreter, environment and folder unless others are
+    given. An answer may take `limit_s` seconds; the message ends with `remedy` if it takes longer.
+    """
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class Worker:
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> None:
-        # The size of the environment moves the stack, and with it what shares a cache line.
+        # The size of the environment shifts the stack, and so which data share cache lines.
         own = {**os.environ, **SAME_ORDER} if env is None else env
         environment = {**own, "RLOX_PAD": "x" * rng.randrange(4096)}
         self.limit_s = limit_s
@@ -98,7 +100,7 @@ class Worker:
             stderr=subprocess.PIPE,
             env=environment,
             cwd=folder,
-            start_new_session=True,  # Ctrl-C reaches us alone, and we end it
+            start_new_session=True,  # Ctrl-C then reaches this process alone, which ends the worker
         )
         self._answers = b""
         self._stderr = b""
@@ -106,7 +108,7 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The process's id."""
         return self._process.pid
 
     def __call__(self, command: str, *arguments: Any) -> Any:
@@ -115,14 +117,14 @@ class Worker:
         return self.answer()
 
     def send(self, command: str, *arguments: Any) -> None:
-        """Send a command, whose answer is waited for later."""
+        """Send a command. `answer` waits for its answer."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps([command, *arguments]).encode() + b"\n")
             self._process.stdin.flush()
 
     def answer(self) -> Any:
-        """Wait for the answer to what was sent. Raises `ContestError` if there is none."""
+        """Wait for the answer to the command sent last. Raises `ContestError` if there is none."""
         line = self._line()
         try:
             answer = json.loads(line)
@@ -135,7 +137,7 @@ class Worker:
         return answer
 
     def _line(self) -> bytes:
-        """The next line of its answers. Raises ProcessEndedError."""
+        """The next line that the process writes. Raises ProcessEndedError."""
         assert self._process.stdout is not None
         until = time.monotonic() + self.limit_s
         while b"\n" not in self._answers:
@@ -147,13 +149,13 @@ class Worker:
                 if not chunk:
                     raise ProcessEndedError(self._ending())
                 self._answers += chunk
-            elif self._process.poll() is not None:  # what it forked may hold the pipe open
+            elif self._process.poll() is not None:  # a process it forked may keep the pipe open
                 raise ProcessEndedError(self._ending())
         line, _, self._answers = self._answers.partition(b"\n")
         return line
 
     def close(self) -> None:
-        """End the process, and what it started."""
+        """End the process, and the processes that it started."""
         end_now(self._process)
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
@@ -178,7 +180,7 @@ class Worker:
 
 @contextlib.contextmanager
 def worker(extension: Path, rng: random.Random, script: Path = _WORKER) -> Iterator[Worker]:
-    """A process with one build of the extension, that ends with the block."""
+    """A process that has loaded one build of the extension. It ends with the block."""
     with contextlib.closing(Worker(script, [extension], rng)) as running:
         yield running
 
@@ -186,8 +188,8 @@ def worker(extension: Path, rng: random.Random, script: Path = _WORKER) -> Itera
 def twins(
     extension: Path, cells: Sequence[Cell], seconds: float, seed: int, script: Path = _WORKER
 ) -> Iterator[tuple[Cell, Reading]]:
-    """One restart of contests between the twins in an extension, in random order; in a process of
-    `script`, which answers `contest`."""
+    """One restart of contests between the twins of an extension, in random order. They run in one
+    process of `script`, which must answer `contest`."""
     rng = random.Random(seed)
     with worker(extension, rng, script) as ask:
         for cell in rng.sample(cells, len(cells)):
@@ -200,8 +202,8 @@ def twins(
 def builds(
     extensions: Mapping[str, Path], cells: Sequence[Cell], seconds: float, seed: int
 ) -> Iterator[tuple[Cell, Reading]]:
-    """One restart of contests between two builds, "baseline" and "optimized", each in a process of
-    its own; the calls alternate between them. Both run the baseline twins."""
+    """One restart of contests between two builds, "baseline" and "optimized". Each has a process of
+    its own, and the calls alternate between them. Both builds run the baseline twins."""
     rng = random.Random(seed)
     sides = ["baseline", "optimized"]
     with contextlib.ExitStack() as stack:
@@ -231,9 +233,9 @@ def builds(
 
 
 def shares(extension: Path, cell: Cell, seconds: float, seed: int) -> Reading:
-    """One restart: how much of its speed another Python thread keeps beside either twin.
+    """One restart: how much of its speed another Python thread keeps while either twin runs.
 
-    Its time for a unit of work is the inverse of that share.
+    The reading's seconds are the inverse of that share: the other thread's time for a unit of work.
     """
     rng = random.Random(seed)
     with worker(extension, rng) as ask:

@@ -14,19 +14,20 @@ from rlox_opt.harness.packages import Failure, Outcome, Reading
 from rlox_opt.stats.family import Judgement, judge, would_settle
 from rlox_opt.stats.paired import BAND, ERROR, LEAST, LOOKS, next_look
 
-# One restart of some benchmarks, from a seed.
+# One restart of some benchmarks: called with their names and a seed.
 Restart = Callable[[Sequence[str], int], Iterable[Outcome]]
-# What a comparison tells meanwhile: restarts done, benchmarks undecided, seconds at most to come.
+# What is called after each restart, with the restarts done, the benchmarks undecided, and the
+# seconds that are still to come at the most.
 Tell = Callable[[int, int, float], None]
-# Of a restart of one benchmark, until one has been timed.
+# Seconds of a benchmark's restart, as long as none has been timed.
 GUESS_S = 1.5
-_LARGE = math.log(1.5)  # a change that people should hear of before others
-_SURE = 0.9  # of the time that is left, which restarts may be planned to take
+_LARGE = math.log(1.5)  # benchmarks that changed by more come first when time is short
+_SURE = 0.9  # the part of the remaining time that restarts may be planned for
 
 
 class More(NamedTuple):
-    """What more time would bring: how many benchmarks are foreseen to get their verdict in so many
-    seconds, and how many scatter too much to get one by the last look."""
+    """What more time would bring. `settled` benchmarks would get their verdict in `seconds`, as far
+    as can be foreseen; `noisy` ones scatter too much to get one by the last look."""
 
     settled: int
     seconds: float
@@ -35,9 +36,11 @@ class More(NamedTuple):
 
 @dataclass
 class Comparison:
-    """Readings of benchmarks, one a restart, and the verdicts at the `looks` so far. `band` is the
-    threshold as a log-ratio, but of benchmarks that have their `own`. A `patient` one goes on where
-    all is decided, and judges anew at each look."""
+    """The readings of benchmarks, one for each restart, and the verdicts at the `looks` so far.
+
+    `band` is the threshold as a log-ratio; `own` holds the thresholds of benchmarks that have one
+    of their own. A `patient` comparison does not stop at a verdict, and judges anew at each look.
+    """
 
     names: Sequence[str]
     band: float = BAND
@@ -50,11 +53,11 @@ class Comparison:
     own: Mapping[str, float] = field(default_factory=dict)
 
     def threshold(self, name: str) -> float:
-        """Of a benchmark, as a log-ratio."""
+        """A benchmark's threshold, as a log-ratio."""
         return self.own.get(name, self.band)
 
     def slower(self) -> list[str]:
-        """The benchmarks that are."""
+        """The benchmarks whose verdict is "slower"."""
         return [name for name, of in self.judgements.items() if of.verdict == "slower"]
 
     def undecided(self) -> list[str]:
@@ -77,11 +80,11 @@ class Comparison:
         """Restart until nothing is undecided, after `most` restarts (as many as at the last look),
         or out of time.
 
-        Where the time does not suffice for all until their next look, those come first of which it
-        is foreseen that they are decided there, then those that seem to have changed by much, then
-        those that take least. A patient comparison
-        leaves none out, and stops between two looks. What was read before a KeyboardInterrupt
-        stays; `look` judges it. Where something is slower, `reserve_s` of the budget are not used.
+        The time may be too short to bring all to their next look. Then benchmarks that are expected
+        to be decided there come first, next those that seem to have changed by much, and next those
+        that take least. A patient comparison leaves none out, and stops between two looks. What was
+        read before a KeyboardInterrupt stays; `look` judges it. If a benchmark is slower,
+        `reserve_s` of the budget are not used.
         """
         seeds = random.Random()
         until = time.monotonic() + budget_s - reserve_s
@@ -117,7 +120,7 @@ class Comparison:
             self.look()
 
     def _batch(self, done: Mapping[str, int], most: int, until: float) -> dict[str, int]:
-        """Which benchmarks to restart, and how often until their next look."""
+        """Which benchmarks to restart, and how often until the next look of each."""
         batch = {
             name: look - done[name]
             for name in self.undecided()
@@ -133,9 +136,12 @@ class Comparison:
     def _before_first_look(
         self, done: Mapping[str, int], batch: Iterable[str], left: float
     ) -> dict[str, int]:
-        """Where none can be brought to its next look any more: those that can still be had enough
-        restarts of for a verdict, which a large change does not take five for. So late a benchmark
-        has no fourth look to come, and all its looks together err no more often."""
+        """The benchmarks for which enough restarts for a verdict are left, where the time does not
+        bring any to its next look.
+
+        Fewer restarts than at the first look can show a large change. Such a benchmark gets this
+        look instead of later ones, so that it errs no more often.
+        """
         if self.patient:
             return {}
         for restarts in range(self.looks[0] - 1, LEAST - 1, -1):
@@ -145,7 +151,7 @@ class Comparison:
         return {}
 
     def _in_time(self, batch: Mapping[str, int], left: float) -> dict[str, int]:
-        """As many of a batch as `left` seconds suffice for."""
+        """The benchmarks of a batch for which `left` seconds suffice."""
         if self.patient:
             return dict(batch) if left > 0 or not self.readings else {}
         chosen = {}
@@ -163,20 +169,20 @@ class Comparison:
         return not foreseen, not large, restarts * self._seconds(name)
 
     def _seconds(self, name: str) -> float:
-        """Of a restart: the benchmark's own mean, or that of all, or a guess."""
+        """Mean seconds of the benchmark's restarts, otherwise those of all, otherwise a guess."""
         known = self.seconds.get(name) or [s for of in self.seconds.values() for s in of]
         return statistics.fmean(known) if known else GUESS_S
 
     def more(self) -> More:
-        """What more time would bring to what is undecided, or was not measured."""
+        """What more time would bring to benchmarks that are undecided or were not measured."""
         lacking = {name: self.lacking(name) for name in self.undecided()}
         known = {name: restarts for name, restarts in lacking.items() if restarts is not None}
         seconds = sum(self._seconds(name) * restarts for name, restarts in known.items())
         return More(len(known), seconds, len(lacking) - len(known))
 
     def lacking(self, name: str) -> int | None:
-        """How many restarts more would settle a benchmark, as is foreseen; None where it scatters
-        too much for a verdict by the last look."""
+        """How many more restarts are expected to give a benchmark its verdict; None where it
+        scatters too much to get one by the last look."""
         of = self.until_look().get(name, [])
         if len(of) < self.looks[0]:
             return self.looks[0] - len(of)
@@ -186,8 +192,8 @@ class Comparison:
         return None if look is None else look - len(of)
 
     def look(self) -> None:
-        """Judge by the restarts up to the last look. What has no more of them than when it was
-        judged last keeps its judgement: nothing is looked at more often than is allowed for."""
+        """Judge by the restarts up to the last look. A benchmark without new restarts since it was
+        judged keeps its judgement, so that there are no more looks than the error allows for."""
         ratios = self.until_look("log_ratio")
         kept = {
             name: judgement
@@ -198,7 +204,7 @@ class Comparison:
 
     @property
     def level(self) -> float:
-        """The error at a look, so that it is `ERROR` at all of them together."""
+        """The error allowed at one look, so that all looks together err no more than `ERROR`."""
         return ERROR / len(self.looks)
 
     def aa(self) -> dict[str, Judgement]:
@@ -206,7 +212,7 @@ class Comparison:
         return judge(self.until_look("log_ratio_aa"), self.band, level=self.level, own=self.own)
 
     def medians(self, name: str) -> tuple[float, float]:
-        """Of base and head: a note, for only ratios are sound."""
+        """Median seconds of base and of head. They are a note: only ratios are sound."""
         of = self.readings[name]
         return (
             statistics.median(reading.base for reading in of),
@@ -214,8 +220,8 @@ class Comparison:
         )
 
     def until_look(self, what: str = "log_ratio") -> dict[str, list[float]]:
-        """The log-ratios of each benchmark at the latest look: between two looks no verdict may
-        fall, for it would err more often."""
+        """The log-ratios of each benchmark up to its latest look. Verdicts between two looks would
+        make errors more frequent."""
         return {
             name: [getattr(reading, what) for reading in of[: self._last_look(len(of))]]
             for name, of in self.readings.items()

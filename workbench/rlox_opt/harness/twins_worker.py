@@ -1,12 +1,12 @@
-"""A process that times one build of the extension that has the twins: `python worker.py EXTENSION`.
+"""A process that times the pairs of one build of the extension: `python twins_worker.py EXTENSION`.
 
-Reads commands from stdin and answers on stdout, a JSON value a line each:
+It reads commands from stdin and answers on stdout, one line of JSON each:
 `["build"]`, `["contest", id, workload, size, seconds, seed]`, `["arm", id, workload, size, twin]`,
-`["time", calls]` of the arm made last, `["outcome"]` of its last call, and
+which makes one twin ready, `["time", calls]` and `["outcome"]` of the twin made ready last, and
 `["share", id, workload, size, twin, seconds]`. An error is answered as `{"error": text, "differ":
 bool}`; `differ` is true where the twins returned different things.
 
-Started as a file and not as a module, so that nothing but the extension is loaded.
+It is started as a file and not as a module, so that nothing but the extension is loaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 
 def load(path: str) -> Any:
-    """The extension in the file `path`, whose name begins with that of the module."""
+    """Load the extension in the file `path`, whose name begins with the module's."""
     name = Path(path).name.partition(".")[0]
     loader = ExtensionFileLoader(name, path)
     spec = importlib.util.spec_from_loader(name, loader)
@@ -34,7 +34,7 @@ def load(path: str) -> Any:
 
 
 def share(arm: Any, seconds: float) -> float:
-    """How much of its full speed another Python thread has while this one calls `arm`."""
+    """The part of its full speed that another Python thread has while this one calls `arm`."""
     count, stop = 0, False
 
     def work() -> None:
@@ -71,7 +71,7 @@ def serve(extension: Any) -> None:
             elif name == "contest":
                 answer = extension.pairs.contest(*arguments)
             elif name == "arm":
-                arm = None  # lets go of its memory first
+                arm = None  # releases the memory of the twin before
                 arm = extension.pairs.Arm(*arguments)
             elif name == "time":
                 answer = arm.time(*arguments)

@@ -1,1 +1,1 @@
-"""What was measured, kept: the records of optimisations, run after run."""
+"""What was measured and kept: recordings of commits, records of optimisations, and claims."""

@@ -1,18 +1,18 @@
-"""Regressions that are meant: a file of entries, each with what it excuses, how much, and why.
+"""Acknowledged regressions: a file of entries that say what is excused, how much, and why.
 
     [[acknowledged]]
     benchmark = "data_plane.Gae.*"  # a shell pattern, or the whole name
     kind = "time"                   # one of `store.UNITS`
-    ratio = 1.05                    # new / old level; what is further from 1 is not excused
+    ratio = 1.05                    # new / old level; changes further from 1 are not excused
     reason = "checks its bounds now"
     commit = "1a2b3c4d5e"           # at least seven digits, or left out
 
-Without a commit it means the change that brings it into the file, whose hash nobody knows when it
-is written. So it excuses that change, and never the next one.
+Without a commit, an entry belongs to the change that adds it to the file, since nobody knows that
+commit's hash while writing. So it excuses that change, and no later one.
 
-A change may be located a commit or two beside the one that did it, and move as history grows: an
-entry fits changes up to `NEAR` readings from its commit. Its size moves, too, so a ratio of times
-leaves it some room.
+A change may be found a commit or two beside its cause, and that place may move as the history
+grows. So an entry fits changes up to `NEAR` readings from its commit. The size of a change moves
+too, so an entry for times has some tolerance.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rlox_opt.stats.levels import Change
 
 NEAR = 2
-_KINDS = (*UNITS, "memory", "track")  # those of `diff`, too
+_KINDS = (*UNITS, "memory", "track")  # with those of `diff`
 
 
 class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,7 +71,7 @@ class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"`{name}` is {getattr(self, name)!r}; it takes {takes}")
 
     def fits(self, series: Series, change: Change) -> bool:
-        """Whether a change of a series is the regression meant, of whatever size."""
+        """Whether a change of a series is the regression of this entry, of whatever size."""
         if not self.commit or self.kind != series.kind or not series.slower(change):
             return False
         points = series.points
@@ -83,22 +83,22 @@ class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def excuses(self, ratio: float) -> bool:
-        """Whether a change that it fits is no larger than was meant."""
+        """Whether a change that the entry fits is no larger than it excuses."""
         return abs(math.log(ratio)) <= abs(math.log(self.ratio))
 
 
 def answer(
     known: Iterable[Acknowledgement], series: Series, change: Change
 ) -> Acknowledgement | None:
-    """The entry that fits a change; of several, the one that excuses most."""
+    """The entry that fits a change; if there are several, the one that excuses most."""
     return _most(entry for entry in known if entry.fits(series, change))
 
 
 def answer_to(
     known: Iterable[Acknowledgement], benchmark: str, kind: str
 ) -> Acknowledgement | None:
-    """The entry of a change for what became slower or larger by it; of several, the one that
-    excuses most."""
+    """The entry for a benchmark that a comparison found slower or larger; if there are several, the
+    one that excuses most."""
     return _most(of for of in known if of.kind == kind and matches(benchmark, of.benchmark))
 
 
@@ -116,8 +116,8 @@ def load(path: Path) -> list[Acknowledgement]:
 
 
 def of_change(project: Project, base: Revision, head: Revision) -> list[Acknowledgement]:
-    """The entries that a change brings: head's file has them and base's has not, and a commit that
-    they name is one of the change. A release has none. Raises NotReadError."""
+    """The entries that a change adds: head's file has them and base's does not. If they name a
+    commit, it must be one of the change. A release has none. Raises NotReadError."""
     path = _inside(project, project.acknowledged)
     if path is None or base.is_release or head.is_release:
         return []
@@ -133,8 +133,8 @@ def of_change(project: Project, base: Revision, head: Revision) -> list[Acknowle
 
 
 def dated(project: Project, path: Path, known: Sequence[Acknowledgement]) -> list[Acknowledgement]:
-    """The entries of a file, each with its commit: without one, the first parent of HEAD that
-    brought it in, and none while it is in no commit. One that was changed is a new one."""
+    """The entries of a file, each with its commit. Without one it is the commit on HEAD's line of
+    first parents that added the entry, or none if no commit has. A changed entry is a new one."""
     inside, since = _inside(project, path), dict[Acknowledgement, str]()
     if inside is not None and not all(entry.commit for entry in known):
         for commit in project.commits.line("HEAD", inside):
@@ -150,6 +150,6 @@ def _inside(project: Project, path: Path) -> str | None:
 
 
 def _at(project: Project, commit: str, path: str) -> Sequence[Acknowledgement]:
-    """The entries of a file as it is in a commit. Raises NotReadError."""
+    """The entries in a commit's version of a file. Raises NotReadError."""
     text = project.commits.text(commit, path)
     return parse(text, _File, Path(f"{commit[:10]}:{path}")).acknowledged

@@ -1,9 +1,9 @@
-"""Which layer a change hit, and which function in it: from two profiles of one work, and from how
-much longer it took.
+"""Which layer a change affected, and which function in it. This is computed from two profiles of
+the same work, and from the ratio of their times.
 
-A share of time alone cannot tell: whatever grows makes the rest shrink. So the shares of the second
-profile are multiplied with the ratio of the times; what a layer then has more than before is its
-part of the change.
+Shares of time are not enough, since a part that grows makes all other shares smaller. So the shares
+of the second profile are multiplied by the ratio of the times. What a layer then has more than
+before is its part of the change.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rlox_opt.history.store import Profile
 
 @dataclass(frozen=True)
 class Cause:
-    """`ratio` is time after / time before. `layers` are the parts of the change, the sum of which
-    is 1: a part below 0 is what a layer gained meanwhile. `layer` has the largest, and of all that
-    is in it `function` changed most, by the part `function_share`; None where none could be named.
+    """`ratio` is time after / time before. `layers` are the parts of the change, which sum to 1; a
+    negative part is a layer that changed the other way. `layer` has the largest part. `function` is
+    the one in it that changed most, by the part `function_share`; None if none could be named.
     """
 
     ratio: float
@@ -29,7 +29,7 @@ class Cause:
 
 
 def cause(before: Profile, after: Profile, ratio: float) -> Cause:
-    """What the time went to, or came from. Raises ValueError where the ratio is 1."""
+    """Where the time went, or came from. Raises ValueError if the ratio is 1."""
     if ratio == 1 or ratio <= 0:
         raise ValueError(f"ratio: is {ratio}, expected a change of time")
     layers = parts(before.layers, after.layers, ratio)
@@ -48,7 +48,7 @@ def cause(before: Profile, after: Profile, ratio: float) -> Cause:
 def parts(
     before: Mapping[str, float], after: Mapping[str, float], ratio: float
 ) -> dict[str, float]:
-    """What each takes more, as a part of what all together take more."""
+    """What each one takes more than before, as a part of what all take more together."""
     return {
         name: (ratio * after.get(name, 0.0) - before.get(name, 0.0)) / (ratio - 1)
         for name in dict.fromkeys([*before, *after])

@@ -1,5 +1,5 @@
-"""What moved between two recordings, and why training did: the layer and the function, from samples
-of it in either build. Why a benchmark did, `why` says."""
+"""Which benchmarks changed between two recordings, and why training did: the layer and the
+function, from samples of training in either build. `why` explains changes of benchmarks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LEAST_MOVE = 1.03
 
 
 def moved(project: Project, now: Sequence[Cell], before: Sequence[Cell]) -> list[tuple[str, float]]:
-    """The benchmarks whose time, by the ratios to one control, is another than before, and by what
-    ratio, the largest move first: with intervals apart, and beyond 3 % and what this machine's
-    calibration finds. Of the twins of an optimisation, whose control is each other, nothing."""
+    """The benchmarks whose time changed, with the ratio, the largest change first. Times are ratios
+    to one control. The intervals must not overlap, and the change must exceed 3 % and what this
+    machine's calibration can find. Twins are left out, since each is the other's control."""
     newest = calibration.newest(project.records)
     known = newest["benchmarks"] if newest else {}
     then = {cell.benchmark: cell for cell in before if cell.kind == "time"}
@@ -53,8 +53,9 @@ def of_twins(project: Project, benchmark: str) -> bool:
 def of_training(
     project: Project, before: Artefact, after: Artefact, algo: str, progress: Progress
 ) -> Cause:
-    """The cause of a change of the training that `rlox-opt profile` takes unasked; without a
-    function of ours on the stack, its phase. Raises ChildError and ValueError as `brief` does."""
+    """The cause of a change of the default training of `rlox-opt profile`. If no function of the
+    project's own is on the stack, the phase stands for it. Raises ChildError and ValueError as
+    `brief` does."""
     spec, sampler = reference(project, algo), brief.tool()
     classifier = Classifier(project.settings.layers)
     profiles, seconds = [], [0.0, 0.0]
@@ -63,11 +64,11 @@ def of_training(
         seconds[index] += 1 / speed.steps_per_s
         text = sources(project, side.revision.commit)
         profiles.append(condensed.profile(samples, speed.self_seconds, text))
-    for index, side in ((1, after), (0, before)):  # and back: a drift hits both alike
+    for index, side in ((1, after), (0, before)):  # in reverse: a drift then affects both equally
         seconds[index] += 1 / brief.speed(spec, side.folder, progress).steps_per_s
     return cause(profiles[0], profiles[1], seconds[1] / seconds[0])
 
 
 def sources(project: Project, commit: str) -> Text:
-    """The files of a commit that are the project's own, by path."""
+    """The project's own files in a commit, by path."""
     return own(project, partial(project.commits.text, commit))

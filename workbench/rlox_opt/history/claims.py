@@ -1,7 +1,8 @@
-"""What the texts claim: each figure bound to a record (`claims.toml`), so that it cannot rot.
+"""The claims of the texts: each figure is bound to a record (`claims.toml`), so that it cannot
+become outdated unnoticed.
 
-`check` compares texts and records and finds figures that nobody has bound; `stale` says of a claim
-why its record may no longer hold.
+`check` compares texts with records, and finds figures that are not bound. `stale` says why the
+record of a claim may no longer be valid.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.machine import slug
 from rlox_opt.system.schema import read
 
-FEW = 5  # rounds, from which on an interval is worth its name
-_NAMED = 3  # of what changed
+FEW = 5  # rounds; with fewer, an interval is too uncertain
+_NAMED = 3  # changed definitions that are named
 _HOLE = re.compile(r"\{(\w+)\}")
 _LINK = re.compile(r"(?<=\])\([^)]*\)")
 _FIGURE = r"[-−+]?\d+(?:,\d{3})*(?:\.\d+)?"
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True):
-    """A record that claims cite. `rounds` is an expression (`figures`) for how often it measured;
-    `measures` are the paths of the code whose change makes it old."""
+    """A record that claims cite. `rounds` is an expression (`figures`) for the number of rounds in
+    it. `measures` are the paths of the code whose change makes it outdated."""
 
     path: str
     rounds: str
@@ -39,7 +40,7 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Claim(Struct, forbid_unknown_fields=True):
-    """`says` is the text, with the name of a figure in braces where the figure stands; `record` is
+    """`says` is the text, with the name of a figure in braces in place of the figure. `record` is
     the name of its source."""
 
     text: str
@@ -49,7 +50,8 @@ class Claim(Struct, forbid_unknown_fields=True):
 
 
 class Book(Struct, forbid_unknown_fields=True):
-    """claims.toml: the texts that it covers, and by text what are numbers, but not measured."""
+    """claims.toml: the texts that it covers, and for each text the numbers that were not
+    measured."""
 
     texts: tuple[str, ...]
     record: dict[str, Source]
@@ -66,8 +68,8 @@ class Book(Struct, forbid_unknown_fields=True):
 
 @dataclass
 class CheckedClaim:
-    """A claim, where it stands (0: nowhere), what its record says, and what is wrong with it:
-    `wrong` of the text, `stale` of the record."""
+    """A claim, its line (0: not found), what its record says, and what is wrong: `wrong` with the
+    text, `stale` with the record."""
 
     claim: Claim
     source: Source
@@ -81,14 +83,14 @@ class CheckedClaim:
 
 
 def check(path: Path) -> tuple[list[CheckedClaim], list[str]]:
-    """Each claim of a `Book` with what is wrong with it; then what is wrong with the texts beside:
-    figures that are not bound, and marks of numbers that stand nowhere.
+    """Each claim of a `Book` with what is wrong with it; then the faults of the texts themselves:
+    figures that are not bound, and exempted numbers that are nowhere in the text.
 
     Raises:
-        NotReadError: it cannot be read, or a text or record is not there.
+        NotReadError: the file cannot be read, or a text or record is missing.
     """
     book, root = read(path, Book), path.parent
-    known: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # records, and why they are stale
+    known: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # records, and why they are outdated
     checked: list[CheckedClaim] = []
     loose: list[str] = []
     for text in book.texts:
@@ -119,7 +121,7 @@ def _compare(
     parts: Sequence[Passage],
     bound: dict[Passage, set[int]],
 ) -> CheckedClaim:
-    """The claim with its place; the figures that stand there are noted as `bound`."""
+    """The claim with its place. The figures there are added to `bound`."""
     machine = record.get("machine") or {}
     one = CheckedClaim(
         claim,
@@ -157,11 +159,11 @@ def _compare(
 
 
 def _missing(part: Passage, record: Mapping[str, Any]) -> Iterator[str]:
-    """Machine and date stand in the passage; of a table, in its section. The path of a record tells
-    both, where a reader sees it."""
+    """Machine and date that are missing beside a figure. They must stand in the passage, or for a
+    table in its section; the path of a record, which contains both, is enough."""
     beside = _LINK.sub("", part.section if part.row else part.text)
     machine = record.get("machine") or {"cpu": "(unknown)", "cores": 0}
-    *words, _ = slug(machine).split("-")  # of "AMD EPYC" and "amd-epyc-2c" alike
+    *words, _ = slug(machine).split("-")  # the same words for "AMD EPYC" and "amd-epyc-2c"
     if not all(word in beside.lower() for word in words):
         yield f"the machine of its record, {machine['cpu']}, does not stand beside it"
     if (date := str(record.get("date"))[:10]) not in beside:
@@ -185,8 +187,8 @@ def _rendered(claim: Claim, figures: Mapping[str, str]) -> str:
 def _loose(
     text: str, parts: Sequence[Passage], bound: Mapping[Passage, set[int]], plain: Sequence[str]
 ) -> Iterator[str]:
-    """Figures that are bound to nothing: in a passage with a claim every number, elsewhere what
-    looks like a measurement."""
+    """Figures that are not bound: every other number in a passage with a claim, and elsewhere
+    numbers that look like measurements."""
     for part in parts:
         known = set(bound.get(part, ()))
         for phrase in plain:
@@ -209,7 +211,7 @@ def _around(part: Passage, number: Number) -> str:
 
 
 def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[str]:
-    """Why the record may not hold."""
+    """Why the record may no longer be valid."""
     if record.get("dirty"):
         yield "of a tree with uncommitted changes"
     elif record.get("dirty") is None:
@@ -222,7 +224,7 @@ def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[st
     for path in source.measures:
         if not (root / path).exists():
             yield f"measures {path}, which is not there"
-    if not source.measures:  # it tells how something was, which no change makes old
+    if not source.measures:  # a record of the past, which no change makes outdated
         return
     since = record.get("commit")
     try:

@@ -1,5 +1,5 @@
-"""What changed in code since a commit, but for what changes nothing that it does: comments,
-docstrings, imports, layout, and the file that something stands in."""
+"""What changed in code since a commit, without changes that do not affect what it does: comments,
+docstrings, imports, layout, and the file that contains a definition."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import PurePosixPath
 
 from rlox_opt.system.git import Repository
 
-# Of Rust. What a string or a character holds is no comment.
+# In Rust. Strings and characters may contain what looks like a comment.
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
-_Part = tuple[str, str]  # what it says, wherever it stands, and its name
+_Part = tuple[str, str]  # a definition's text, in whatever file, and its name
 
 
 def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[str] | None:
-    """Definitions under these paths that either the commit `since` or HEAD lacks, there and in any
-    other file, as "path:name", or "path" for a file that is taken as a whole; None where there is
-    no such commit.
+    """The definitions under these paths that only one of the commit `since` and HEAD contains, in
+    whatever file. They are given as "path:name", or "path" for a file that is compared as a whole.
+    None if there is no such commit.
 
     Raises:
         GitError: there is no git.
@@ -43,7 +43,7 @@ def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[st
 
 
 def _lacking(these: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
-    """`these` without as many of each as `others` say."""
+    """`these` without those that are in `others`, counting repetitions."""
     said_elsewhere = Counter(said for said, _ in others)
     left = []
     for part in these:
@@ -55,7 +55,7 @@ def _lacking(these: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
 
 
 def _all_parts(repository: Repository, commit: str, paths: Iterable[str]) -> list[_Part]:
-    """Of the files among these that the commit has."""
+    """The parts of those files that the commit has."""
     blobs = _blobs(repository, commit)
     there = [path for path in paths if path in blobs]
     return [part for path in there for part in _parts_of(repository, blobs[path], path)]
@@ -63,7 +63,7 @@ def _all_parts(repository: Repository, commit: str, paths: Iterable[str]) -> lis
 
 @functools.cache
 def _blobs(repository: Repository, commit: str) -> dict[str, str]:
-    """The object that each file of a commit is."""
+    """Git's object id of each file of a commit."""
     listed = repository.maybe("ls-tree", "-r", "-z", commit) or ""
     fields = (line.partition("\t") for line in listed.split("\0") if line)
     return {path: said.split()[2] for said, _, path in fields}
@@ -71,7 +71,7 @@ def _blobs(repository: Repository, commit: str) -> dict[str, str]:
 
 @functools.cache
 def _parts_of(repository: Repository, blob: str, path: str) -> tuple[_Part, ...]:
-    """Read once, in however many commits the file is as it is here."""
+    """The parts of a file. A file that several commits share is read once."""
     text = repository.maybe("cat-file", "blob", blob)
     return () if text is None else tuple(_parts(path, text))
 
@@ -96,7 +96,7 @@ def _parts(path: str, text: str) -> Iterator[_Part]:
 
 
 class _WithoutTexts(ast.NodeTransformer):
-    """Without docstrings, and the imports within functions."""
+    """Removes docstrings, and imports within functions."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

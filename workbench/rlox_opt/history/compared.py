@@ -1,10 +1,11 @@
-"""Training before and after a change, each profiled once or several times: what takes more, what
-less, by layer, phase and function.
+"""Training before and after a change, profiled once or several times: what takes more time and what
+takes less, by layer, phase and function.
 
-Where steps of both sides can be compared, all is told in shares of what a step took before, so that
-what stays as it was has no change; else in shares of training, in which whatever grows makes the
-rest shrink. With two runs a side and more, intervals are Student's over the runs: over differences
-within rounds where the sides took turns, Welch's otherwise. With one they are of sampling alone.
+If steps of both sides can be compared, all figures are shares of a step's time before, so that a
+part that did not change has no difference. Otherwise they are shares of training, in which a part
+that grows makes the others smaller. With two runs a side or more, intervals are Student's over
+runs: over differences within rounds if the sides took turns, otherwise Welch's. With one run they
+cover sampling alone.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ KINDS: dict[str, Callable[[Profile], Mapping[str, float]]] = {
     "function": lambda profile: profile.functions,
 }
 WHOLE = "a step of training"
-_LEVEL = 0.01  # of an interval, and of false alarms among the parts of a kind
+_LEVEL = 0.01  # the error of an interval, and of false alarms among the parts of a kind
 _Z99 = 2.5758
-_THIN = 0.002  # of a step: parts thinner than that on both sides are not told
+_THIN = 0.002  # of a step: parts that are smaller on both sides are left out
 
 
 @dataclass(frozen=True)
 class Run:
-    """One profile, and what a step of training took in the same run."""
+    """One profile, and the seconds of a training step in the same run."""
 
     profile: Profile
     step_s: float
@@ -44,8 +45,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Change:
-    """A part of training. `before` and `after` are shares of a step before; `ci99` is of their
-    difference, None where nothing tells it."""
+    """A part of training. `before` and `after` are shares of a step's time before. `ci99` is the
+    interval of their difference, None if it is not known."""
 
     kind: str  # "training", or of `KINDS`
     name: str
@@ -61,7 +62,7 @@ class Change:
 
 @dataclass(frozen=True)
 class _Reading:
-    """A change before it is judged; `p` is of none."""
+    """A change without a verdict yet; `p` is the probability of it if nothing changed."""
 
     name: str
     before: float
@@ -72,9 +73,9 @@ class _Reading:
 
 @dataclass(frozen=True)
 class Compared:
-    """Two sides. `rounds` says that the runs took turns, the n-th of one with the n-th of the
-    other; `steps` that what a step took can be compared. `band` is the change, as a share of a step
-    before, up to which a part counts as the same."""
+    """Two sides. `rounds` says that the runs took turns, so that the n-th runs of both belong
+    together. `steps` says that the times of a step can be compared. `band` is the change, as a
+    share of a step's time before, up to which a part counts as the same."""
 
     before: tuple[Run, ...]
     after: tuple[Run, ...]
@@ -86,7 +87,7 @@ class Compared:
 
     @cached_property
     def changes(self) -> list[Change]:
-        """The whole first; then by kind, what changed most first."""
+        """The whole first; then the parts by kind, those that changed most first."""
         kinds = [self._judged("training", [self._whole()])] if self.steps else []
         for kind, parts in KINDS.items():
             readings = [r for r in self._parts(parts) if max(r.before, r.after) >= _THIN]
@@ -106,10 +107,10 @@ class Compared:
 
     @cached_property
     def _scales(self) -> tuple[list[float], list[float]]:
-        """With what each run's shares are multiplied."""
+        """The factors by which each run's shares are multiplied."""
         if not self.steps:
             return [1.0] * len(self.before), [1.0] * len(self.after)
-        if self.rounds:  # what the machine does to a round, it does to both sides of it
+        if self.rounds:  # a disturbance of a round affects both sides of it
             pairs = zip(self.before, self.after, strict=True)
             return [1.0] * len(self.before), [after.step_s / b.step_s for b, after in pairs]
         unit = fmean(run.step_s for run in self.before)
@@ -143,8 +144,8 @@ class Compared:
         return _Reading(name, fmean(before), fmean(after), (change - half, change + half), p)
 
     def _sampled(self, of: Callable[[Profile], Mapping[str, float]]) -> Iterator[_Reading]:
-        """Of one run: samples tell how far layers and functions can be off, and nothing tells it
-        of phases, which are the clock's."""
+        """The parts of single runs. The number of samples gives the intervals of layers and
+        functions. Phases have none, since they come from the clock."""
         difference = self.difference()
         for part in difference.parts(of(difference.before), of(difference.after)):
             if of is KINDS["phase"] or not part.error:
@@ -173,7 +174,7 @@ class Compared:
 
 
 def mean(profiles: Sequence[Profile]) -> Profile:
-    """The mean of several profiles of the same training; stacks only where all have them."""
+    """The mean of several profiles of the same training; with stacks only if all have them."""
     n = len(profiles)
 
     def shares(of: Callable[[Profile], Mapping[str, float]]) -> dict[str, float]:
@@ -193,7 +194,7 @@ def mean(profiles: Sequence[Profile]) -> Profile:
 
 
 def _folded(texts: Sequence[str | None]) -> str | None:
-    """The stacks of all, each text weighing as much."""
+    """The stacks of all profiles, with the same weight for each."""
     total: defaultdict[str, float] = defaultdict(float)
     for text in texts:
         if not text:

@@ -1,4 +1,4 @@
-"""A profile as the store keeps it: shares, and stacks cut down to what a repository bears."""
+"""A profile as the history keeps it: shares, and stacks cut down to a size fit for a repository."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _WHOLE = 1_000_000
 
 
 def profile(samples: Samples, self_seconds: Mapping[str, float], text: Text) -> Profile:
-    """What is kept of samples and of the seconds of each phase in the run that nothing disturbed.
+    """The parts to keep of samples, and of each phase's seconds in the undisturbed run.
 
-    `text` gives the sources that the build was made of. Raises ValueError as `attribute` does.
+    `text` gives the sources of the build. Raises ValueError as `attribute` does.
     """
 
     def function(sample: Sample) -> str:
@@ -47,7 +47,7 @@ def _leaf(sample: Sample) -> str:
 
 def folded(of: Mapping[str, Any], most: int = FOLDED_BYTES) -> str:
     """The stacks of a `tree` as lines "frame;…;frame millionths of the whole", in at most so many
-    bytes: what is too thin for that counts for the frame around it."""
+    bytes. Nodes that are too thin for that are counted for the node around them."""
     nodes, names = of["nodes"], [short(name) for name, *_ in of["names"]]
     total = nodes[0][3] if nodes else 0.0
     least = 0.0
@@ -60,14 +60,14 @@ def folded(of: Mapping[str, Any], most: int = FOLDED_BYTES) -> str:
 
 
 def _lines(nodes: list[Any], names: list[str], total: float, least: float) -> list[str]:
-    """One for each node that has time of its own and is no thinner than `least` of the total."""
+    """A line for each node that has time of its own and at least the share `least` of the total."""
     own: list[tuple[tuple[str, ...], float]] = []
     at: list[int] = []  # the open nodes, as indices into `own`, outermost first
     for depth, name, _, seconds, _ in nodes:
         if seconds < least * total:
             continue
         del at[int(depth) :]
-        if len(at) < depth:  # within one that was left out
+        if len(at) < depth:  # inside a node that was left out
             continue
         path: tuple[str, ...] = ()
         if at:
@@ -79,6 +79,6 @@ def _lines(nodes: list[Any], names: list[str], total: float, least: float) -> li
     counts: dict[str, int] = {}
     for path, seconds in own:
         if (count := round(seconds * scale)) > 0:
-            stack = ";".join(path[1:] or path)  # all are within "training"
+            stack = ";".join(path[1:] or path)  # the root, "training", is left out
             counts[stack] = counts.get(stack, 0) + count
     return [f"{stack} {count}\n" for stack, count in counts.items()]

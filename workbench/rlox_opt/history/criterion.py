@@ -1,7 +1,7 @@
 """Criterion's benchmarks at a commit: the seconds of a call without Python.
 
-Criterion times one build after the other, so its seconds belong to the machine and the hour; they
-stand beside the paired times, under the names that asv has for the same functions.
+Criterion times one build after the other, so its seconds depend on the machine and the hour. They
+are shown beside the paired times, under asv's names of the same functions.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _PATIENCE_S = 180.0
 
 
 def build(builds: Builds, revision: Revision) -> Path:
-    """The program that holds them, built with the revision's features, or the one that is there.
+    """The program with these benchmarks, with the revision's features; built now or kept.
 
     Raises:
         NotBuiltError: it does not build.
-        UsageError: there is no cargo, or the project has none.
+        UsageError: there is no cargo, or the project declares no such benchmarks.
     """
     of = _declared(builds)
     with builds.checked_out(revision) as (checkout, features):
@@ -54,14 +54,14 @@ def declared(builds: Builds) -> Criterion | None:
 
 
 def _declared(builds: Builds) -> Criterion:
-    """Raises UsageError where the project declares none."""
+    """The same. Raises UsageError if the project declares none."""
     if of := declared(builds):
         return of
     raise UsageError("the project declares no benchmarks by criterion (build.criterion)")
 
 
 def asv_name(names: Mapping[str, str], id_: str) -> str | None:
-    """What asv calls the benchmark of the same function; None where it has none."""
+    """asv's name of the benchmark of the same function; None without one."""
     for pattern, name in names.items():
         if match := re.fullmatch(pattern, id_):
             return match.expand(name)
@@ -69,7 +69,7 @@ def asv_name(names: Mapping[str, str], id_: str) -> str | None:
 
 
 def ids(builds: Builds, program: Path) -> dict[str, str]:
-    """asv's name of each benchmark that has one, and criterion's own."""
+    """Criterion's id of each benchmark with a name of asv's, by that name."""
     listed = subprocess.run(
         [program, "--bench", "--list"], capture_output=True, text=True, check=True
     ).stdout
@@ -78,8 +78,8 @@ def ids(builds: Builds, program: Path) -> dict[str, str]:
 
 
 def times(program: Path, wanted: Mapping[str, str]) -> dict[str, float]:
-    """The median seconds of a call of each of `wanted`, asv's names with criterion's ids; what
-    fails or comes too late is left out."""
+    """The median seconds of a call of each benchmark in `wanted` (criterion's ids by asv's names).
+    Benchmarks that fail or take too long are left out."""
     if not wanted:
         return {}
     chosen = f"^(?:{'|'.join(map(re.escape, wanted.values()))})$"
@@ -97,6 +97,6 @@ def times(program: Path, wanted: Mapping[str, str]) -> dict[str, float]:
         for path in home.rglob("new/estimates.json"):
             of = json.loads(path.with_name("benchmark.json").read_text(encoding="utf-8"))
             estimates = json.loads(path.read_text(encoding="utf-8"))
-            seconds = estimates["median"]["point_estimate"] / 1e9  # of nanoseconds
+            seconds = estimates["median"]["point_estimate"] / 1e9  # from nanoseconds
             medians |= {name: seconds for name, id_ in wanted.items() if id_ == of["full_id"]}
     return medians

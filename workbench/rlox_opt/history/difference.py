@@ -1,8 +1,8 @@
-"""Two profiles of training against each other: layers, functions, and the differential flamegraph.
+"""The difference of two profiles of training: layers, functions, and the differential flamegraph.
 
-Shares of one profile are comparable with another's only as parts of what a step takes. So where
-both runs were compared with the same control, shares are multiplied with the step's time relative
-to the control's; else they stay shares, in which whatever grows makes the rest shrink.
+Shares of two profiles can only be compared as parts of a step's time. So if both runs were compared
+with the same control, shares are multiplied by the step's time relative to the control's. Otherwise
+they stay shares, in which a part that grows makes the others smaller.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 from rlox_opt.history.store import Profile
 
-SMALLEST = 0.001  # of the larger whole: thinner frames are left to their parent
+SMALLEST = 0.001  # of the larger whole: smaller frames are counted for the frame around them
 _Z99 = 2.5758
 
 
 @dataclass(frozen=True)
 class Part:
-    """A layer or function: what it took before and after, and half the 99 % interval of the
-    difference, from the numbers of samples alone."""
+    """A layer or function: its time before and after, and half the 99 % interval of the difference,
+    from the numbers of samples alone."""
 
     name: str
     before: float
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two profiles; `costs` are what a step took, (1, 1) where that is not known."""
+    """Two profiles. `costs` are the times of a step, (1, 1) if they are not known."""
 
     before: Profile
     after: Profile
@@ -52,16 +52,16 @@ class Difference:
         return sorted(parts, key=lambda part: -max(part.before, part.after))
 
     def functions(self, most: int = 12) -> list[Part]:
-        """The functions that changed most, where their change is beyond the noise of sampling.
+        """The functions that changed most, if their change exceeds the noise of sampling.
 
-        One that only one side lists may have been cut off from the other's list: it counts as
-        nothing there."""
+        A function that only one side lists may have been cut off the other's list; it counts as 0
+        there."""
         parts = self.parts(self.before.functions, self.after.functions)
         told = [part for part in parts if part.beyond_noise]
         return sorted(told, key=lambda part: -abs(part.change))[:most]
 
     def parts(self, before: Mapping[str, float], after: Mapping[str, float]) -> Iterable[Part]:
-        """Shares of the two profiles side by side, those of either."""
+        """The shares of all names in either profile, side by side."""
         for name in dict.fromkeys([*before, *after]):
             b, a = before.get(name, 0.0), after.get(name, 0.0)
             variance = sum(
@@ -74,8 +74,8 @@ class Difference:
             yield Part(name, b, a, _Z99 * math.sqrt(max(0.0, variance)))
 
     def tree(self) -> dict[str, Any] | None:
-        """Both profiles' stacks as one tree, flat, in pre-order: `nodes` [depth, index into
-        `names`, before, after]; None where one has no stacks."""
+        """The stacks of both profiles as one tree, as a list in pre-order: `nodes` [depth, index
+        into `names`, before, after]. None if one profile has no stacks."""
         if not self.before.folded or not self.after.folded:
             return None
         root = _Node()
@@ -90,7 +90,7 @@ class _Node:
     children: dict[str, _Node] = field(default_factory=dict)
 
     def add(self, folded: str, side: int, cost: float) -> None:
-        """Take in a profile's stacks, whose sum is `cost`."""
+        """Add a profile's stacks, whose sum is `cost`."""
         stacks = [line.rpartition(" ")[::2] for line in folded.splitlines() if " " in line]
         unit = cost / max(1e-9, sum(float(count) for _, count in stacks))
         for stack, count in stacks:
@@ -112,6 +112,6 @@ def _flat(root: _Node) -> dict[str, Any]:
         before, after = node.takes
         nodes.append([depth, names.setdefault(name, len(names)), round(before, 5), round(after, 5)])
         thick = [(n, child) for n, child in node.children.items() if max(child.takes) >= least]
-        thick.sort(key=lambda item: sum(item[1].takes))  # popped from the end: the largest first
+        thick.sort(key=lambda item: sum(item[1].takes))  # the last one, the largest, is taken first
         waiting += [(n, depth + 1, child) for n, child in thick]
     return {"names": [[name, "", 0] for name in names], "nodes": nodes}

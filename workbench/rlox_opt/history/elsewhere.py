@@ -1,5 +1,5 @@
-"""What a comparison of commits of another project counts as, whose slowdown is known: for the
-program that runs them, and the page of their records."""
+"""How comparisons of other projects' commits with known slowdowns are scored: for the program that
+runs them, and for the page of their records."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 from rlox_opt.stats.paired import FLAGGED
 
 OUTCOMES = ("found", "missed", "undecided", "blind", "failed")
-AGAIN = "base again"  # the arm that compares base with itself
+AGAIN = "base again"  # the comparison of base with itself
 
 _Row = Mapping[str, Any]
 
 
 class Told(NamedTuple):
-    """What a tool said of a pair: an outcome, benchmarks `flagged` of those `beside` the expected
-    ones, and the expected one that says most, with its ratio and 99 % interval (None: none)."""
+    """What a tool said about a pair of commits: an outcome; the number of benchmarks it `flagged`
+    among those `beside` the expected ones; and the expected benchmark with the clearest result,
+    with its ratio and 99 % interval (None: none)."""
 
     tool: str
     outcome: str
@@ -28,14 +29,14 @@ class Told(NamedTuple):
 
     @property
     def span(self) -> str:
-        """The ratio with its interval: "2.00 (1.75–2.25)"; "–" where there is none."""
+        """The ratio with its interval: "2.00 (1.75–2.25)"; "–" without one."""
         if self.ratio is None:
             return "–"
         return f"{self.ratio:.2f}" + (" ({:.2f}–{:.2f})".format(*self.ci99) if self.ci99 else "")
 
 
 def told(row: _Row) -> list[Told]:
-    """Of each tool, as it was set, that a row of a pair has; of one that failed, that."""
+    """The result of each tool and setting in a pair's row, and of tools that failed."""
     if "failed" in row:
         return [Told(row["tool"], "failed", 0, 0, None, None)]
     return [_told(row, arm) for arm in row["cells"] if arm != AGAIN]
@@ -65,9 +66,9 @@ def _told(row: _Row, arm: str) -> Told:
 
 
 class Reason(NamedTuple):
-    """Why a benchmark of a pair is slower, as it was found: the first of the functions that the
-    change touches and that grew, the first that grew at all ("" for none), and whether one of the
-    two is what it is known to be."""
+    """Why a benchmark of a pair is slower, as it was found: the first function that the change
+    touches and that grew, the first function that grew at all ("" for none), and whether one of
+    the two is the known one."""
 
     benchmark: str
     ratio: float
@@ -78,7 +79,8 @@ class Reason(NamedTuple):
 
 
 def reasons(row: _Row) -> list[Reason]:
-    """Of those expected to be slower that were looked into, in a row whose `function` is known."""
+    """The reasons that were found for benchmarks expected to be slower, if the row's `function` is
+    known."""
     return [_reason(row, of) for of in row["why"] if re.search(row["expected"], of["benchmark"])]
 
 
@@ -92,7 +94,7 @@ def _reason(row: _Row, of: _Row) -> Reason:
 
 
 def minutes(row: _Row) -> tuple[float, float] | None:
-    """Of environments and builds, and of the rest; None where it failed."""
+    """Minutes of environments and builds, and of the rest; None if it failed."""
     if "seconds" not in row:
         return None
     parts = row.get("parts", {})

@@ -1,11 +1,11 @@
-"""One figure of a record: a path into it, a derivation where it needs one, and how it is rounded.
+"""One figure of a record: a path into it, perhaps a function of it, and how it is rounded.
 
     table[peer=sb3].final_return.mean .0f       a value, to no decimal
     table[peer=rlox].sps_ratio.ci95[1] .1f      an element of a list
     ratio(a.path, another.path) .2f             one divided by the other
     count(rows[tool=diff][verdict=slower]) d    how many there are
     median(runs[peer=sb3].train_s) .1f          also: min, max, mean, sum
-    percent(run_alarms) d                       a share; more(a.ratio) .1f: what a ratio is above 1
+    percent(run_alarms) d                       a share; more(a.ratio) .1f: a ratio's excess over 1
     nth(rows[task=CartPole].ratio, 1) .2f       the second number in a text
     standing(rlox, ahead) d                     cases of `peers primitives` with that verdict; "all"
     scored(diff, found at 3) d                  of the slowdowns of `asv_bench.injected` that are
@@ -14,12 +14,12 @@
                                                 cells, runs, of runs: flags where nothing changed
                                                 (at 0, where others are in the same record);
                                                 inside, of inside: true ratios in the interval
-    bound(diff, cells) .1f                      the rate, in per cent, that flags may have at most
-    files d                                     how many records a folder holds
+    bound(diff, cells) .1f                      the largest rate, in per cent, that the flags allow
+    files d                                     the number of records in a folder
 
-`[key=value]` keeps the elements of a list that have it, `[*]` all; a key may itself be a path, and
-one with dots in it is quoted: `cells["a.b"]`. A number by itself is that number. What
-is a page in Markdown (`.md`) is read as its tables: `rows`, and `date`, `commit`, `machine`.
+`[key=value]` keeps the elements of a list that have this value, `[*]` keeps all. A key may itself
+be a path; one with dots is quoted: `cells["a.b"]`. A number alone is that number. Of a Markdown
+page (`.md`) the tables are read as `rows`, with `date`, `commit`, `machine`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rlox_opt.stats.rate import upper_bound
 from rlox_opt.system import schema
 from rlox_opt.system.files import read_text
 
-MOST_ROUNDED = 0.03  # of its value: 4.79 is 4.8, and not 5
+MOST_ROUNDED = 0.03  # of its value: 4.79 may be rounded to 4.8, but not to 5
 _CALL = re.compile(r"(\w+)\((.*)\)")
 _PART = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 _NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?")
@@ -49,12 +49,12 @@ _ORIGIN = {
 
 
 class FigureError(ValueError):
-    """What a claim asks of its record is not there; the message says what is."""
+    """A claim asks for something that its record lacks; the message names what there is."""
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A record: an object of JSON, the tables of a page, or of a folder the newest of its files,
-    with how many there are. Raises NotReadError or FigureError."""
+    """A record: a JSON object, the tables of a page, or the newest file of a folder together with
+    the number of files. Raises NotReadError or FigureError."""
     if path.is_dir():
         records = [schema.read(file, dict[str, Any]) for file in sorted(path.rglob("*.json"))]
         if not records:
@@ -64,7 +64,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def figure(record: Mapping[str, Any], asked: str) -> str:
-    """A figure as a text has it: "29.9", "1,024". Raises FigureError."""
+    """A figure as it is written in a text: "29.9", "1,024". Raises FigureError."""
     expression, _, form = asked.rpartition(" ")
     if not expression:
         raise FigureError(f"{asked!r}: names no rounding, such as .1f or d, behind a blank")
@@ -80,7 +80,7 @@ def figure(record: Mapping[str, Any], asked: str) -> str:
 
 
 def value(record: Mapping[str, Any], expression: str) -> float:
-    """What an expression comes to. Raises FigureError."""
+    """The value of an expression. Raises FigureError."""
     if expression.isdigit():
         return float(expression)
     call = _CALL.fullmatch(expression.strip())
@@ -100,7 +100,7 @@ def value(record: Mapping[str, Any], expression: str) -> float:
 
 
 def values(record: Any, path: str) -> list[Any]:
-    """All that a path leads to. Raises FigureError where a key is missing."""
+    """All values at a path. Raises FigureError if a key is missing."""
     places = [record]
     for key, selector in _PART.findall(path):
         places = (
@@ -121,7 +121,7 @@ def _elements(places: list[Any], selector: str) -> list[Any]:
         return [_at(one, selector.strip('"'), selector) for one in places]
     if re.fullmatch(r"-?\d+", selector):
         return [one[int(selector)] for one in places]
-    # A list that was narrowed once is narrowed again: its elements are here already.
+    # A list that was filtered before is filtered again: its elements are already single values.
     every = [each for one in places for each in (one if isinstance(one, list) else [one])]
     if selector == "*":
         return every
@@ -146,7 +146,7 @@ def _numbers(record: Any, path: str) -> list[float]:
 
 
 def _number(one: Any, n: int = 0) -> float:
-    """A number, or the n-th that stands in a text."""
+    """A number, or the n-th number in a text."""
     if isinstance(one, str):
         return float(_NUMBER.findall(one)[n].replace(",", "").replace("−", "-"))
     if isinstance(one, int | float):

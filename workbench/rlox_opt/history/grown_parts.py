@@ -1,4 +1,4 @@
-"""Parts of a benchmark's change: samples of both sides, tallied by whose code they were in, by
+"""The parts of a benchmark's change: samples of both sides, counted by the owner of the code, by
 native and Python function, by line, and by the functions that the change touches."""
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rlox_opt.sampling.samples import Frame, Samples
 from rlox_opt.sampling.whose import INTERPRETER, OWN, Whose, title
 from rlox_opt.stats.grown import Grown, Tally, grown, shares
 
-_SMALL = 0.05  # a part of the change that is not told
-_SMALL_OF_ALL, _MOST_OF_ALL = 0.01, 15  # the same, where it is no change
-_ALL = 0.9  # of the change, which is as good as all of it
-_MOST = 6  # of a kind are told
-_CLEAR = 0.15  # half an interval that needs no more samples
+_SMALL = 0.05  # parts of a change that are smaller are left out
+_SMALL_OF_ALL, _MOST_OF_ALL = 0.01, 15  # the same for parts of a time, and how many are kept
+_ALL = 0.9  # of the change: as good as all of it
+_MOST = 6  # parts of a kind that are kept
+_CLEAR = 0.15  # half an interval's width below which no more samples are needed
 
 
 class _Label(NamedTuple):
-    """What a part of the change is: whose code, where, and its name; of a line its number."""
+    """What identifies a part: the owner of the code, its place and name; for a line its number."""
 
     whose: str
     place: str = ""
@@ -38,13 +38,13 @@ _Tallies = dict[str, Tally[_Label]]  # by side
 
 
 class Parts:
-    """Collects samples, and says of each kind of label what grew."""
+    """Counts samples, and says for each kind of label what grew."""
 
     def __init__(
         self, whose: Whose, differs: Changed, ratio: float | None, text: Mapping[str, Text]
     ) -> None:
-        """`text` gives, by side, the sources whose lines know better than a symbol which function
-        is meant. Without a `ratio` head is all there is, and parts are those of its time."""
+        """`text` gives the sources by side; their lines name a function more surely than a symbol
+        does. Without a `ratio` there is only head, and parts are those of its time."""
         self._whose, self._differs, self._ratio, self._text = whose, differs, ratio, text
         self._tallies: defaultdict[str, _Tallies] = defaultdict(
             lambda: {"base": Tally(), "head": Tally()}
@@ -52,7 +52,7 @@ class Parts:
         self._counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
 
     def add(self, sampler: str, side: str, seen: Samples) -> None:
-        """Count what a sampler saw of one side."""
+        """Count a sampler's samples of one side."""
         self._counts[sampler][side == "head"] += len(seen.samples)
         for sample in seen.samples:
             if sampler == PYTHON:
@@ -62,22 +62,22 @@ class Parts:
                 self._add_native(side, part, sample.frames, sample.weight)
 
     def tell(self, found: Why) -> None:
-        """Put all of it into what is told."""
+        """Put all results into `found`."""
         found.samples = {of: (base, head) for of, (base, head) in self._counts.items()}
         found.layers, found.native = self.layers(), self.native()
         found.functions, found.lines = self.functions(), self.lines()
         found.touched = self.touched()
 
     def settled(self, samplers: Sequence[str]) -> bool:
-        """Whether more samples would say the same more exactly: of each sampler, the largest part
-        is known to within a small error."""
+        """Whether more samples would only make the same result more exact: for each sampler, the
+        largest part is known with a small error."""
         kinds = ["functions" if sampler == PYTHON else "layers" for sampler in samplers]
         leading = [self._grown(kind)[:1] for kind in kinds]
         return all(of and of[0].surely and of[0].part - of[0].low < _CLEAR for of in leading)
 
     def layers(self) -> list[Told]:
-        """Whose code grew. Native stacks seldom tell whose Python it was; where that is all of the
-        change, or there are none, the Python stacks tell."""
+        """Which owners' code grew. Native stacks seldom show whose Python code it was. If Python is
+        all of the change, or there are no native stacks, the Python stacks decide."""
         every = self._grown("layers")
         python = f"python:{INTERPRETER}"
         if not every or (every[0].label.whose == python and every[0].high >= _ALL):
@@ -85,9 +85,9 @@ class Parts:
         return self._told("layers", _told_whose)
 
     def cause(self) -> Cause:
-        """All of it by layer alone, and of the layer that grew most the function that did: of the
-        project's own that native stacks name, else of Python. Raises ValueError where nothing was
-        seen."""
+        """The parts by layer alone, and for the layer that grew most the function that did: the
+        project's own if native stacks name one, otherwise a Python function. Raises ValueError if
+        there are no samples."""
         by_layer: defaultdict[str, float] = defaultdict(float)
         for of in self._grown("layers") or self._grown("python"):
             by_layer[of.label.whose.partition(":")[0]] += of.part
@@ -107,20 +107,20 @@ class Parts:
         return Cause(self._ratio, layer, told, f"{label.place}:{label.name}", round(part, 4))
 
     def native(self) -> list[Told]:
-        """Which functions of native code did."""
+        """Which native functions grew."""
         return self._told("native", self._told_native)
 
     def functions(self) -> list[Told]:
-        """Which functions of Python did, each without those that it calls."""
+        """Which Python functions grew, each without the functions that it calls."""
         return self._told("functions", self._told_function)
 
     def lines(self) -> list[Told]:
-        """Which lines of the program's own did, with what they call of others."""
+        """Which lines of the program's own grew, with the other code that they call."""
         return self._told("lines", self._told_line)
 
     def touched(self) -> list[Told]:
-        """Of the functions that the change touches, those through which what grew runs; the first
-        by what is spent in it, but for others of them that it calls."""
+        """Of the functions that the change touches, those on the stacks of what grew. They are
+        ordered by the time spent in them without other touched functions that they call."""
         within = {of.label: of for of in self._grown("within")}
         found = []
         for kind, make in (("touched", self._told_function), ("touched native", self._told_native)):
@@ -141,7 +141,7 @@ class Parts:
         self._tallies["touched native"][side].add(weight, *dict.fromkeys(touched))
 
     def _native_function(self, side: str, part: str, frames: Sequence[Frame]) -> Iterator[_Label]:
-        """The innermost function of native code that works for nobody else."""
+        """The innermost native function that does not work for its caller."""
         for frame in reversed(frames):
             if is_python(frame):
                 return
@@ -172,7 +172,7 @@ class Parts:
         self._tallies["within"][side].add(weight, *touched[-1:])
 
     def _python(self, side: str, frame: Frame) -> _Label:
-        """The function of a frame: of the program's own by its source, by the line."""
+        """The function of a frame. For the program's own code, its source line decides."""
         inner = self._whose.inner(frame.module)
         if inner is None:
             whose = self._whose.owner(frame.module) or INTERPRETER
@@ -194,7 +194,7 @@ class Parts:
         return grown(of["base"], of["head"], self._ratio)
 
     def _told(self, kind: str, make: Callable[[Grown[_Label]], Told]) -> list[Told]:
-        """What takes part in the change for certain; where nothing does, the likeliest."""
+        """The parts that certainly grew; if there is none, the most probable one."""
         every = self._grown(kind)
         large = [of for of in every if of.part >= (_SMALL if self._ratio else _SMALL_OF_ALL)]
         sure = [of for of in large if of.surely]

@@ -1,4 +1,4 @@
-"""What a trial with a slowdown of known size counts as: for the program that runs trials, and the
+"""How trials with slowdowns of known size are scored: for the program that runs trials, and for the
 pages of their records."""
 
 from __future__ import annotations
@@ -7,30 +7,30 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-_OFF = 0.25  # of its nominal size: as far as a slowdown may be from it
+_OFF = 0.25  # of its nominal size: the largest deviation of a slowdown
 
 
 def is_near(row: Mapping[str, Any]) -> bool:
-    """Whether a slowdown is truly as large as it was meant to be: extra work comes in whole steps,
-    and what is three times as large is no example of its size."""
+    """Whether a slowdown truly has about its nominal size. Extra work comes in whole steps, and a
+    slowdown that is three times as large is no example of its size."""
     return bool(abs((row["truth"] - 1) / (row["percent"] / 100) - 1) <= _OFF)
 
 
 def slowed(row: Mapping[str, Any], arm: str) -> Mapping[str, Any]:
-    """What a tool said of the benchmark that was made slower."""
+    """A tool's results on the benchmarks that were made slower."""
     (name,) = row["cells"][arm].keys() - set(row["beside"])
     cell: Mapping[str, Any] = row["cells"][arm][name]
     return cell
 
 
 def has_truth(row: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
-    """Whether the interval of what was made slower has its true ratio; without one it has not."""
+    """Whether the interval contains the true ratio; False without an interval."""
     low, high = cell["ci99"] or (math.inf, -math.inf)
     return bool(low <= row["truth"] <= high)
 
 
 def title(arm: str, row: Mapping[str, Any]) -> str:
-    """A tool as it was set, and what else the machine did."""
+    """A tool with its setting, and what else the machine was doing."""
     threshold = f", threshold {row['threshold']:g} %" if "threshold" in row else ""
     load = f", beside `{row['load']}`" if row.get("load") else ""
     return f"{arm}{threshold}{load}"

@@ -1,4 +1,4 @@
-"""The ledger: what each optimisation promised, and what it brought."""
+"""The ledger: for each optimisation, the prediction and the result."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class _Step:
 
 @dataclass
 class Ladder:
-    """What is read of a ladder's record."""
+    """The parts of a ladder's record that are read."""
 
     steps: tuple[_Step, ...]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One optimisation. `realised` is the record and result that check its prediction; `ladders`
-    what it brought to training, {name of the run: the step of the newest ladder}."""
+    """One optimisation. `realised` is the record and the result that check its prediction.
+    `ladders` is its gain in training: {name of the run: the step of the newest ladder}."""
 
     card: Card
     records: Sequence[Record]
@@ -56,7 +56,7 @@ class Line:
 
     @property
     def outcome(self) -> str | None:
-        """Where what was realised lies: "inside" the prediction, "below" or "above"."""
+        """Where the result lies: "inside" the predicted interval, "below" or "above" it."""
         if self.realised is None or self.card.prediction is None:
             return None
         low, high = self.card.prediction.ratio
@@ -64,7 +64,7 @@ class Line:
         return "below" if ratio < low else "above" if ratio > high else "inside"
 
     def names(self, benchmark: str) -> bool:
-        """Whether a benchmark of the history is one of this optimisation's pair."""
+        """Whether a benchmark of the history belongs to this optimisation's pair."""
         return re.search(rf"\(.*\b{self.card.id}\b", benchmark) is not None
 
 

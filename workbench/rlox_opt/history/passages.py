@@ -1,8 +1,8 @@
-"""A text in Markdown as passages, and the numbers in them: which look like measurements.
+"""A Markdown text as passages with their numbers, and which numbers look like measurements.
 
-A passage is a paragraph, an item of a list, a row of a table or a heading, on one line. Code and
-addresses of links are no part of what is read for numbers; names with digits (P25, CartPole-v1),
-dates and versions of three parts are no numbers.
+A passage is a paragraph, an item of a list, a row of a table or a heading, as one line. Numbers in
+code and in the addresses of links do not count. Names with digits (P25, CartPole-v1), dates and
+versions with three parts are no numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a passage; `measured` where it looks like a measurement."""
+    """A number of a passage; `measured` says whether it looks like a measurement."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Passage:
-    """Some words of a text, on one line; `section` is all that is between two headings."""
+    """A passage as one line. `section` is all text between its headings."""
 
     line: int
     text: str
@@ -54,11 +54,11 @@ class Passage:
 
     @property
     def shown(self) -> str:
-        """What a reader sees: as long as `text`, with blanks for what is not read."""
+        """The visible text: as long as `text`, with blanks for the rest."""
         return _blank(_UNREAD, self.text)
 
     def numbers(self) -> Iterator[Number]:
-        """All, first to last."""
+        """All numbers in order."""
         shown = _blank(_NO_NUMBER, self.shown)
         numbers = [
             Number(m.start(), m.end(), m[0], bool(self.row or "." in m[0] or _unit(shown, m.end())))
@@ -70,7 +70,7 @@ class Passage:
 
 
 def passages(text: str) -> list[Passage]:
-    """Those of a text; blocks of code are left out."""
+    """The passages of a text, without blocks of code."""
     sections: list[list[tuple[int, str]]] = [[]]
     fenced, before = False, ""
     for line, words in enumerate(text.splitlines(), 1):
@@ -78,7 +78,7 @@ def passages(text: str) -> list[Passage]:
             fenced = not fenced
             words = ""
         code = fenced or (words.startswith("    ") and not before.strip())
-        if code:  # the lines after it are code as well
+        if code:  # the following lines are code as well
             continue
         if words.startswith("#"):
             sections.append([])

@@ -1,11 +1,12 @@
-"""How far predictions were off, how wide the next one should be, and whether such widths hold.
+"""How wrong predictions were, how wide the interval of the next one should be, and how often such
+intervals contained the result.
 
-An error is ln(realised / predicted), the middle of the interval taken for what was predicted,
-over what the prediction claims: |ln(predicted)| and 0.05 on top, since who claims little errs by
-little. The width is that of conformal prediction weighted so (Lei et al. 2018, Distribution-free
-predictive inference for regression, section 5.2): with n errors known, the ceil(0.8 (n + 1))-th
-smallest of their sizes, which holds the next one 80 times in a hundred if that is an error like
-the others.
+An error is ln(realised / predicted) divided by the size of the claim. The predicted value is the
+middle of the interval. The size is |ln(predicted)| + 0.05; the 0.05 is there since a small claim
+has a small error. The width is that of weighted conformal prediction (Lei et al. 2018,
+Distribution-free predictive inference for regression, section 5.2): with n known errors, the
+ceil(0.8 (n + 1))-th smallest of their sizes. It contains the next error 80 times in a hundred if
+that is an error like the others.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from rlox_opt.history.ledger import Line
 
 COVERAGE = 0.8
 _BESIDE_THE_CLAIM = 0.05
-_LEAST = 4  # errors: of fewer, none is large enough for that coverage
+_LEAST = 4  # errors; with fewer, not even the largest gives that coverage
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A prediction that was measured, at `date`: the logarithms of what it claimed, the middle of
-    its interval, and of what was realised; `inside` says whether the interval held that."""
+    """A prediction that was checked by a measurement at `date`: the logarithms of the claimed
+    ratio, of the interval's middle, and of the realised ratio. `inside` says whether the interval
+    contains the last."""
 
     id: str
     layer: str
@@ -37,14 +39,14 @@ class Checked:
 
     @property
     def error(self) -> float:
-        """By how many claims it was off."""
+        """Its error: the deviation divided by the size of the claim."""
         return (self.realised - self.claimed) / _unit(self.claimed)
 
 
 @dataclass(frozen=True)
 class Width:
-    """An interval from `low` to `high`, as wide as `errors` known errors say, which are those of
-    `layer`, or of all layers where that is None."""
+    """An interval from `low` to `high`. Its width comes from `errors` known errors: those of
+    `layer`, or of all layers if that is None."""
 
     low: float
     high: float
@@ -52,27 +54,28 @@ class Width:
     layer: str | None
 
     def holds(self, of: Checked) -> bool:
-        """Whether it holds what was realised."""
+        """Whether the interval contains the realised ratio."""
         return self.low <= math.exp(of.realised) <= self.high
 
 
 class Held(NamedTuple):
-    """How many intervals held what was realised."""
+    """How many intervals contained the realised ratio."""
 
     inside: int
     of: int
 
     @property
     def share(self) -> float:
-        """Of 1; of none, there is none."""
+        """The share; None if there are no intervals."""
         return self.inside / self.of if self.of else math.nan
 
 
 @dataclass(frozen=True)
 class Sofar:
-    """After the measurement of `last`: how many of all predictions so far lay inside the interval
-    on the card, the one that all others so far propose, and the one that earlier ones proposed,
-    of those with enough others."""
+    """The state after the measurement of `last`: how many intervals of all predictions so far
+    contained the result. Three kinds are counted: those on the cards, those that all other
+    predictions so far propose, and those that the earlier ones proposed (the last two only where
+    there are enough others)."""
 
     last: Checked
     told: Held
@@ -81,7 +84,7 @@ class Sofar:
 
 
 def checked(ledger: Iterable[Line]) -> list[Checked]:
-    """The predictions of a ledger that were measured, in the order of their measurements."""
+    """The predictions of a ledger that were measured, in the order of the measurements."""
     measured = []
     for line in ledger:
         if line.card.prediction and line.realised:
@@ -96,7 +99,7 @@ def checked(ledger: Iterable[Line]) -> list[Checked]:
 
 def width(ratio: float, layer: str, known: Iterable[Checked]) -> Width | None:
     """The interval around a predicted `ratio` in a layer, from the errors of `known`: those of that
-    layer, or where they are too few, of all; None where these are too few."""
+    layer, or of all layers if they are too few; None if these are too few as well."""
     every = list(known)
     own = [of for of in every if of.layer == layer]
     of, name = (own, layer) if len(own) >= _LEAST else (every, None)
@@ -108,7 +111,7 @@ def width(ratio: float, layer: str, known: Iterable[Checked]) -> Width | None:
 
 
 def over_time(known: Sequence[Checked]) -> list[Sofar]:
-    """How often intervals held, after each measurement."""
+    """How often intervals contained the result, after each measurement."""
     stages = []
     earlier: list[bool] = []
     for n, last in enumerate(known, 1):

@@ -1,5 +1,5 @@
-"""What is measured of one commit for the history: stages, the most wanted first, until the budget
-is spent. A stage that fails leaves its reason, and the others go on."""
+"""What is measured of one commit for the history: stages in the order of importance, until the
+budget is used up. A stage that fails leaves its reason, and the others go on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from rlox_opt.system.usage import UsageError
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
-RESTARTS, MORE = LOOKS[0], LOOKS[-1]  # of a benchmark, and where time is left in the end
+RESTARTS, MORE = LOOKS[0], LOOKS[-1]  # of a benchmark; the second if time is left at the end
 STAGES = ("time", "counts", "memory", "profile", "pairs", "criterion")
 BEARABLE = (
     *(ContestError, ChildError, NotBuiltError, UsageError),
@@ -47,14 +47,14 @@ BEARABLE = (
 _MEMORY_RESTARTS = 3
 _PAIR_S = 0.15  # of a contest between twins
 _CALLS = 10  # in a call of the twins' benchmark
-_OUTSIDE = 0.01  # the printed interval
+_OUTSIDE = 0.01  # the probability outside the printed interval
 _MOST_CAUSES = 3
 
 
 @dataclass
 class Recording:
-    """What is known of a commit so far, beside the `control`, which its ratios are to. `before` is
-    the entry of an ancestor of the same features and control, `pattern` what is wanted."""
+    """The results for a commit so far. Its ratios are to the `control`. `before` is the entry of an
+    ancestor with the same features and control, and `pattern` selects benchmarks."""
 
     project: Project
     commit: Artefact
@@ -70,20 +70,20 @@ class Recording:
     causes: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: Comparison = field(default_factory=lambda: Comparison([], patient=True))
     alone: frozenset[str] = frozenset()  # benchmarks that the control lacks
-    noticed: dict[str, str] = field(default_factory=dict)  # of benchmarks, for people
+    noticed: dict[str, str] = field(default_factory=dict)  # notes for the user, by benchmark
     _packages: Packages = field(init=False)
-    _names: dict[str, list[str]] = field(init=False)  # of the commit, by kind
+    _names: dict[str, list[str]] = field(init=False)  # the commit's benchmarks, by kind
     _restart: Restart = field(init=False)
     _until: float = field(init=False)
 
     def measure(self) -> None:
-        """All stages. What was known before a KeyboardInterrupt stays."""
+        """Run all stages. What was measured before a KeyboardInterrupt stays."""
         with contextlib.ExitStack() as stack:
             packages = self._packages = stack.enter_context(
                 side_by_side(self.project, self.control, self.commit, again=False)
             )
             packages.beginning = beginning(self.pattern)
-            if self.commit.library:  # which says how it was built
+            if self.commit.library:  # only an extension says how it was built
                 self.build = packages.builds()["head"]
             self.progress.note(READING)
             there = packages.names("time")
@@ -122,7 +122,7 @@ class Recording:
 
     @property
     def cells(self) -> list[Cell]:
-        """All numbers."""
+        """All numbers so far."""
         cells = []
         for name, readings in self.times.readings.items():
             value = statistics.median(reading.head for reading in readings)
@@ -132,11 +132,11 @@ class Recording:
 
     @property
     def rustc(self) -> dict[str, str]:
-        """The compiler that the commit's build names, if it names one."""
+        """The compiler's version, if the commit's build names it."""
         return {"rustc": self.build["rustc"]} if "rustc" in self.build else {}
 
     def _has(self, stage: str) -> bool:
-        """Whether there is anything for a stage, in this project and of what is wanted."""
+        """Whether the project, with the wanted benchmarks, has anything for a stage."""
         if stage == "memory":
             return any(map(self.pattern.search, self._names["peakmemory"]))
         if stage == "profile":
@@ -176,7 +176,7 @@ class Recording:
 
         def hear(_: str, name: str, counts: callgrind.Counts) -> None:
             for kind in ("instructions", "allocations"):
-                # What the commands themselves cost is taken off, and can come out a hair larger.
+                # The commands' own cost is subtracted, and may be a little larger.
                 self.others.append(Cell(name, kind, max(0.0, counts[kind])))
 
         callgrind.count_all(
@@ -201,12 +201,12 @@ class Recording:
             self._bear(f"train.{algo}", partial(self._train, algo))
 
     def _workloads(self) -> list[str]:
-        """The algorithms to train, of those that the project has."""
+        """The training runs that the project has of those to record."""
         names = workloads.names(self.project)
         return [algo for algo in names if self.pattern.search(f"train.{algo}")]
 
     def _train(self, algo: str) -> None:
-        """The commit's training and the control's, one after the other in random order."""
+        """Train the commit and the control, in random order."""
         spec, sampler = workloads.reference(self.project, algo), brief.tool()
         control: list[float] = []
 
@@ -226,7 +226,7 @@ class Recording:
         self.profiles[algo] = condensed.profile(samples, speed.self_seconds, text)
 
     def _pairs(self) -> None:
-        """The twins of this build, against each other: the baseline is the control."""
+        """Time the twins of this build against each other; the baseline is the control."""
         wanted = self._predicted()
         rng = random.Random()
         readings: dict[str, list[restarts.Reading]] = {}
@@ -245,7 +245,7 @@ class Recording:
             self.others.append(_cell(name, "time", value, ratios, len(of_name)))
 
     def _predicted(self) -> dict[str, restarts.Cell]:
-        """The cells of cards to measure, of twins that this commit has."""
+        """The cells of cards to measure, if this commit has their twins."""
         return {
             name: cell
             for name, cell in predicted(self.project).items()
@@ -256,7 +256,7 @@ class Recording:
     def _criterion(self) -> None:
         start = time.monotonic()
         program = criterion.build(self.project.builds, self.commit.revision)
-        self._until += time.monotonic() - start  # builds are not of the budget
+        self._until += time.monotonic() - start  # builds are not part of the budget
         ids = {
             n: id_
             for n, id_ in criterion.ids(self.project.builds, program).items()
@@ -266,7 +266,8 @@ class Recording:
             self.others.append(Cell(name, "criterion", seconds))
 
     def _find_causes(self) -> None:
-        """Of what moved most from the entry before; beyond the budget, for it is seldom."""
+        """Find the causes of the largest changes since the entry before. It is done beyond the
+        budget, since it is seldom needed."""
         if self.before is None:
             return
         for name, ratio in causes.moved(self.project, self.cells, self.before.cells)[:_MOST_CAUSES]:
@@ -281,7 +282,7 @@ class Recording:
 
 
 def toolchain(project: Project, built: Artefact) -> dict[str, str]:
-    """Versions of what a build runs with: of its environment, or of ours where it has none."""
+    """Versions of what a build runs with: in its environment, or in this one if it has none."""
     pins = [pin.partition("==") for pin in built.made.get("environment", "").splitlines()]
     if "environment" in built.made:
         python = parity.facts_of(built)["interpreter"]
@@ -290,7 +291,7 @@ def toolchain(project: Project, built: Artefact) -> dict[str, str]:
 
 
 def predicted(project: Project) -> dict[str, restarts.Cell]:
-    """The cell that each card of a pair predicts, by asv's name of its optimised twin."""
+    """The cell that each card with a pair predicts, by asv's name of its optimised twin."""
     cells: dict[str, restarts.Cell] = {}
     calls = project.settings.twins.benchmark
     for card in cards.load(project) if calls else ():
@@ -302,7 +303,7 @@ def predicted(project: Project) -> dict[str, restarts.Cell]:
 
 
 def _cell(name: str, kind: str, value: float, log_ratios: Sequence[float], n: int) -> Cell:
-    """With Student's 99 % interval over restarts."""
+    """A cell with Student's 99 % interval over restarts."""
     if not log_ratios:
         return Cell(name, kind, value, restarts=n)
     ends = ratio_interval(log_ratios, _OUTSIDE) if len(log_ratios) > 1 else None

@@ -1,8 +1,8 @@
-"""The records of optimisations: one JSON file a measurement, written once and never changed.
+"""The records of optimisations: one JSON file for each measurement, written once and never changed.
 
-They lie beside the cards, in `record/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_p5.json`, a folder a
-machine. The keys of a file are `schema` (1) and the fields of `Record`, its results' those of
-`Result`.
+They lie beside the cards, in a folder for each machine:
+`record/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_p5.json`. The keys of a file are `schema` (1) and the
+fields of `Record`; its results have those of `Result`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z_([pr]\d+)(?:-(\d+))?\.json")
 @dataclass(frozen=True)
 class Result:
     """One workload at one size: baseline time / optimised time, with its 95 % interval, which is
-    None where a Ctrl-C left too few restarts.
+    None if a Ctrl-C left too few restarts.
 
-    `restarts` are those of the process, over which the interval is. `baseline_s` and `optimized_s`
-    are seconds a call; `instructions` and `allocations` counts a call, {"baseline", "optimized"};
-    `aa` is the baseline against itself in the same run, {"ratio", "ci95"}. None is not measured.
+    The interval is over `restarts` of the process. `baseline_s` and `optimized_s` are seconds of a
+    call. `instructions` and `allocations` are counts of a call, {"baseline", "optimized"}. `aa` is
+    the baseline against itself in the same run, {"ratio", "ci95"}. None means not measured.
     """
 
     workload: str
@@ -61,7 +61,7 @@ class Result:
 
 
 class Build(TypedDict, total=False):
-    """What the extension said of itself."""
+    """The extension's own description of its build."""
 
     commit: str | None
     profile: str
@@ -95,7 +95,7 @@ class Record:
         return self.path.parent.name
 
     def result(self, workload: str, size: Mapping[str, int]) -> Result | None:
-        """What was measured of `workload` at `size`; None where it was not."""
+        """The result for `workload` at `size`; None if it was not measured."""
         for result in self.results:
             if result.workload == workload and dict(result.size) == dict(size):
                 return result
@@ -103,9 +103,9 @@ class Record:
 
 
 def records(id_: str, folder: Path) -> list[Record]:
-    """The complete records of an optimisation on every machine, newest last.
+    """The complete records of an optimisation on every machine, the newest last.
 
-    A file that is malformed or incomplete is left out, and named on stderr.
+    A malformed or incomplete file is left out, and named on stderr.
     """
     read_in_full = []
     for path in sorted(folder.glob("*/*.json")):
@@ -131,10 +131,10 @@ def newest(
     holding: tuple[str, Mapping[str, int]] | None = None,
     prefer: str | None = None,
 ) -> Record | None:
-    """The newest of records that come newest last; None where there is none.
+    """The newest of records in order of time; None if there is none.
 
-    With `holding`, a workload and a size, the newest one that measured it. Records of the machine
-    with the slug `prefer` go before all others.
+    With `holding`, a workload and a size, it is the newest that measured these. Records of the
+    machine with the slug `prefer` come before all others.
     """
     fit = [record for record in every if holding is None or record.result(*holding)]
     own = [record for record in fit if record.slug == prefer]
@@ -144,11 +144,11 @@ def newest(
 def realised(
     card: Card, every: Sequence[Record], folder: Path, prefer: str | None = None
 ) -> tuple[Record, Result] | None:
-    """What came of a card's prediction: the result at its workload and size.
+    """The result that checks a card's prediction, at the workload and size of the prediction.
 
-    From the card's own record where it names one, else from the `newest` of `found`. None where
-    there is no prediction, or nothing that checks it; a card's record that cannot be used is named
-    on stderr.
+    It is taken from the record that the card names, otherwise from the `newest` of `every`. None if
+    there is no prediction, or no such result. A card's record that cannot be used is named on
+    stderr.
     """
     if card.prediction is None:
         return None
@@ -165,7 +165,7 @@ def realised(
 
 
 def root_of(folder: Path) -> Path:
-    """The repository's root, from which paths of records are told."""
+    """The repository's root, to which paths of records are relative."""
     return folder.parents[1]
 
 
@@ -175,14 +175,14 @@ def read(path: Path) -> Record:
 
 
 def check(folder: Path) -> None:
-    """See that records of this machine can be written. Raises `NotWrittenError`."""
+    """Check that records of this machine can be written. Raises `NotWrittenError`."""
     check_folder(folder / slug(machine()))
 
 
 def append(record: Mapping[str, Any], folder: Path) -> Path:
-    """Write a record as a new file, whole or not at all; returns its path.
+    """Write a record as a new file, completely or not at all; returns its path.
 
-    It lies under its machine, named for its date and id; a name that is taken gets -2, -3, ….
+    The file lies under its machine, and is named by its date and id; a used name gets -2, -3, ….
     Raises `NotReadError` for a record that could not be read again, and `NotWrittenError`.
     """
     text = schema.written(record, Record, "record")

@@ -1,12 +1,13 @@
-"""Series of the store: what one benchmark took, commit after commit, and where its level changed.
+"""Series of the history: one benchmark's values, commit after commit, and where its level changed.
 
 A series is one number (benchmark and kind) of one feature set, over all machines. A commit that was
-measured on two machines has two points. Levels are found among points of one place: one machine and
-one control. So a move to another machine is no change, and a change on either side of it is found.
+measured on two machines has two points. Level changes are searched for among the points of one
+machine and one control, which are its place. So a move to another machine is no change, and changes
+before and after the move are found.
 
-What levels are found on depends on the kind. Times and steps per second are ratios to the control
-of the same run, since absolute ones belong to the machine and the hour; without a control they are
-shown, but have no levels. Counts and memory are taken as they are.
+The searched values depend on the kind. Times and steps per second are ratios to the control of the
+same run, since absolute values depend on the machine and the hour; without a control they are
+shown, but not searched. Counts and memory are searched as they are.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from rlox_opt.stats import levels
 from rlox_opt.stats.levels import Change, Readings
 from rlox_opt.stats.student import t_quantile
 
-COUNTS = ("instructions", "allocations")  # they repeat to the last digit, or nearly
+COUNTS = ("instructions", "allocations")  # they repeat exactly, or nearly so
 ABSOLUTE = (*COUNTS, "peak_memory")
-COUNTS_FLOOR = 0.005  # as `levels.FLOOR`, of counts
+COUNTS_FLOOR = 0.005  # for counts, as `levels.FLOOR` for times
 
 Place = tuple[str, str]
 Key = tuple[str, str, tuple[str, ...]]
@@ -34,9 +35,9 @@ Key = tuple[str, str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Point:
-    """One commit's number. `machine` is its folder in the store. `ratio` is to the control, with
-    its 99 % interval; None where there is none. `level` is what levels are found on, None where the
-    point takes no part; `error` the standard error of its logarithm, where it is known."""
+    """One commit's number. `machine` is its folder in the history. `ratio` is to the control, with
+    its 99 % interval; None without a control. `level` is the value to search for level changes,
+    None if the point is left out; `error` is the standard error of its logarithm, if known."""
 
     commit: str
     subject: str
@@ -51,7 +52,7 @@ class Point:
 
     @property
     def place(self) -> Place:
-        """Points of one place can be compared."""
+        """The machine and the control: points with the same place can be compared."""
         return self.machine, self.control
 
 
@@ -65,20 +66,20 @@ class Series:
     points: tuple[Point, ...]
     changes: tuple[Change, ...] = ()
     threshold: float = 0.0
-    """The least log-ratio that matters, by the project's settings."""
+    """The least log-ratio that matters, from the project's settings."""
 
     @property
     def unit(self) -> str:
-        """Of the points' values."""
+        """The unit of the points' values."""
         return UNITS[self.kind]
 
     def slower(self, change: Change) -> bool:
-        """Whether it takes longer or more since, or makes fewer steps a second."""
+        """Whether the benchmark takes more since the change, or makes fewer steps a second."""
         return (change.ratio > 1) != (self.kind in MORE_IS_BETTER)
 
     def open(self, change: Change) -> bool:
-        """Whether it is beyond the threshold, and later changes of its place have left, at every
-        time, more than half of it."""
+        """Whether it exceeds the threshold, and later changes of its place have never taken back
+        half of it or more."""
         place = self.points[change.index].place
         jump = left = math.log(change.ratio)
         if abs(jump) <= self.threshold:
@@ -99,10 +100,10 @@ def of_store(
 ) -> list[Series]:
     """All series, with their changes, in the order of their names.
 
-    `order` are the commits, the oldest first; entries of others are left out. Without it, all are
-    ordered by the time of their commit. `least` is, by machine and benchmark, the smallest
-    log-ratio of a time that is worth telling: what the machine, by its calibration, can tell apart.
-    `table` are the project's thresholds, in per cent by patterns; counts have none, as in `diff`.
+    `order` are the commits, the oldest first; entries of other commits are left out. Without it,
+    all are ordered by the time of their commit. `least` is, by machine and benchmark, the smallest
+    log-ratio of a time to report: the smallest that the machine's calibration can find. `table` are
+    the project's thresholds, in per cent by patterns; counts have none, as in `diff`.
     """
     kept = _in_order(newest(entries).values(), order)
     every = _points(kept)
@@ -165,7 +166,7 @@ def _points(entries: Iterable[Entry]) -> dict[Key, list[Point]]:
 
 
 def _control(entry: Entry) -> str:
-    """What the ratios are to, in one word."""
+    """What the ratios are relative to, as one word."""
     return f"{entry.control['commit']}+{','.join(entry.control['features'])}"
 
 
@@ -173,12 +174,12 @@ def _level(cell: Cell) -> float | None:
     if cell.kind not in ABSOLUTE:
         return cell.ratio
     if cell.kind == "allocations":
-        return cell.value + 1  # so that from none to some is a ratio, too
+        return cell.value + 1  # so that a change from 0 has a ratio too
     return cell.value or None
 
 
 def _error(cell: Cell) -> float | None:
-    """From the interval, which is Student's over restarts."""
+    """The standard error, from the interval, which is Student's over restarts."""
     if cell.kind in ABSOLUTE or cell.ratio_ci99 is None or (cell.restarts or 0) < 2:
         return None
     low, high = cell.ratio_ci99
@@ -186,7 +187,7 @@ def _error(cell: Cell) -> float | None:
 
 
 def _by_place(points: Sequence[Point]) -> dict[Place, list[int]]:
-    """The indices of the points that take part."""
+    """The indices of the points that are searched."""
     places: dict[Place, list[int]] = {}
     for index, point in enumerate(points):
         if point.level is not None:
@@ -197,8 +198,9 @@ def _by_place(points: Sequence[Point]) -> dict[Place, list[int]]:
 def _with_suspected(
     readings: Mapping[tuple[Key, Place], Readings], ranks: Mapping[tuple[Key, Place], Sequence[int]]
 ) -> dict[tuple[Key, Place], Readings]:
-    """The same. What does not repeat to the last digit may have changed where a count of the same
-    benchmark and features on the same machine did. `ranks` are those of the readings' commits."""
+    """The readings with `suspected` indices added. A value that does not repeat exactly may have
+    changed where a count of the same benchmark and features on the same machine did. `ranks` are
+    those of the readings' commits."""
     moved: defaultdict[tuple[str, tuple[str, ...], str], set[int]] = defaultdict(set)
     for (key, place), of in readings.items():
         if of.exact:
@@ -213,7 +215,7 @@ def _with_suspected(
 
 
 def _code(key: Key, place: Place) -> tuple[str, tuple[str, ...], str]:
-    """Whose counts and times belong together: a benchmark, its features, a machine."""
+    """The counts and times with the same key belong together: a benchmark, features, a machine."""
     return key[0], key[2], place[0]
 
 

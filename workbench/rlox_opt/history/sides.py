@@ -1,5 +1,5 @@
-"""The two sides of `rlox-opt profile diff`: folders that profiles were kept in, or builds that are
-trained in turns."""
+"""The two sides of `rlox-opt profile diff`: folders with profiles, or builds that are trained in
+turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rlox_opt.system.machine import slug
 from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 
-PROFILE = "profile.json"  # in a profile's folder, its condensed form
+PROFILE = "profile.json"  # a profile's condensed form, in its folder
 _REPORT = "report.json"
 _BUILD_S = 40.0
 _RUN_S = 25.0
@@ -37,8 +37,8 @@ _COMPARED = ("algo", "env_id", "total_timesteps", "features", "settings", "versi
 
 
 def are_folders(arguments: argparse.Namespace) -> bool:
-    """Whether folders are compared. Raises UsageError where one is and the other is not, or where
-    nothing says what to compare."""
+    """Whether folders are compared. Raises UsageError if only one side is a folder, or if nothing
+    says what to compare."""
     sides = [arguments.before, arguments.after]
     if sides[1] is None:
         if sides[0] is not None:
@@ -55,7 +55,7 @@ def are_folders(arguments: argparse.Namespace) -> bool:
 
 def _reports(folder: Path) -> list[Path]:
     own = folder / _REPORT
-    # A revision may be too long for a name of a file, which pathlib takes for an error.
+    # A revision may be too long for a file's name, which pathlib treats as an error.
     if not os.path.isdir(folder):  # noqa: PTH112
         return []
     return [own] if own.exists() else sorted(folder.glob(f"*/{_REPORT}"))
@@ -65,7 +65,7 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
     """The profiles in two folders.
 
     Raises:
-        ValueError: one cannot be read, or was not finished.
+        ValueError: a profile cannot be read, or was not finished.
     """
     tables, runs = [], []
     missing: list[str] = []
@@ -112,7 +112,7 @@ def _what(table: dict[str, Any]) -> str:
 
 
 def _run(path: Path, table: dict[str, Any]) -> Run:
-    """A folder's profile; of one that an earlier version wrote, without functions and stacks."""
+    """A folder's profile. One that an earlier version wrote has no functions and no stacks."""
     if table.get("kind") == PROCESSES:
         return _run_of_processes(table)
     step_s = 1 / table["sps"]
@@ -128,7 +128,8 @@ def _run(path: Path, table: dict[str, Any]) -> Run:
 
 
 def _run_of_processes(table: dict[str, Any]) -> Run:
-    """Of several processes, the whole run is the step; shares are of the time of all threads."""
+    """A run of several processes: the whole run is the step, and shares are of all threads'
+    time."""
     layers = {layer["name"]: layer["seconds"] for layer in table["layers"]}
     phases: dict[str, float] = {}
     for component in table["components"]:
@@ -144,7 +145,7 @@ def _run_of_processes(table: dict[str, Any]) -> Run:
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """What the two were run with, where that is not the same."""
+    """The settings in which the two runs differ."""
     differing = []
     for key in _COMPARED:
         a, b = before.get(key), after.get(key)
@@ -158,7 +159,7 @@ def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Side:
-    """What is trained: with this package (None: the one that is installed), as `spec` says."""
+    """What is trained: this package (None: the installed one), as `spec` says."""
 
     title: str
     package: Path | None
@@ -167,10 +168,10 @@ class _Side:
 
 
 def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
-    """Two builds, trained and profiled in turns; whether all rounds were done.
+    """Two builds, trained and profiled in turn; and whether all rounds were done.
 
     Raises:
-        UsageError: no such revision, or arguments that do not fit.
+        UsageError: there is no such revision, or arguments contradict each other.
         NotBuiltError: a revision does not build.
         ChildError, ValueError: training or its sampler fails.
     """
@@ -195,7 +196,7 @@ def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
                 runs.append(ran)
                 progress.end(f"a step takes {ran[1].step_s / ran[0].step_s:.3f} × A's")
         except KeyboardInterrupt:
-            if not runs:  # there is nothing to tell
+            if not runs:  # there is no result
                 raise
             complete = False
             progress.end("interrupted")
@@ -213,7 +214,7 @@ def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
 
 
 def _specs(arguments: argparse.Namespace) -> tuple[Spec, Spec]:
-    """What A and B train; the switches are of B alone."""
+    """The training of A and of B; the switches apply to B alone."""
     without = copy.copy(arguments)
     without.enable = without.disable = frozenset()
     project: Project = arguments.project
@@ -247,7 +248,7 @@ def _sides(
 
 
 def installed(project: Project) -> Text:
-    """The files of the working tree that are the project's own, by path."""
+    """The project's own files in the working tree, by path."""
 
     def text(path: str) -> str:
         source = project.root / path
@@ -259,7 +260,7 @@ def installed(project: Project) -> Text:
 def _round(
     sides: Sequence[_Side], sampler: str, classifier: Classifier, progress: Progress
 ) -> tuple[Run, Run]:
-    """A run of each, in random order."""
+    """One run of each side, in random order."""
     runs: dict[int, Run] = {}
     for index in random.sample((0, 1), 2):
         side = sides[index]

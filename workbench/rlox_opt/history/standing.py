@@ -1,4 +1,4 @@
-"""How our own engines stand to the fastest other, case by case."""
+"""How our engines compare with the fastest other engine, case by case."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def fastest_other(case: Mapping[str, Any], ours: Sequence[str]) -> Mapping[str, Any] | None:
-    """The row of the strongest rival in a case; None where there is none."""
+    """The row of the fastest rival in a case; None if there is none."""
     others = [row for row in case["rows"] if row["engine"] not in ours]
     return min(others, key=lambda row: float(row["s"]), default=None)
 
 
 def standing(record: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Of how many cases one of ours has each verdict against the fastest other, if of any."""
+    """The number of cases with each verdict, of one of our engines against the fastest other."""
     counts = dict.fromkeys(("ahead", "behind", "not told apart", "undecided"), 0)
     for case in record["cases"]:
         rival = fastest_other(case, record["ours"])

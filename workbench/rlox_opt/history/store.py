@@ -1,9 +1,10 @@
-"""The history: what a commit measured, one JSON file a commit, feature set and recording.
+"""The history: the measurements of commits, one JSON file for each commit, feature set and
+recording.
 
-They lie in a project's `history/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_<commit>.json`, named for the time
-of measuring, written once and never changed. The keys of a file are `schema` (1) and the fields of
-`Entry`, its cells' those of `Cell`, its profiles' those of `Profile`. A commit that is recorded
-again gets another file, and the newest counts.
+They lie in a project's `history/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_<commit>.json`. A file is named by
+the time of measuring, written once and never changed. Its keys are `schema` (1) and the fields of
+`Entry`; its cells have those of `Cell`, its profiles those of `Profile`. A commit that is recorded
+again gets another file, and the newest one counts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rlox_opt.system.files import write_new
 from rlox_opt.system.machine import slug
 from rlox_opt.system.schema import Count, NotNegative, Positive, Real
 
-# What a cell's value is: kind -> unit.
+# The kinds of values, with their units.
 UNITS = {
     "time": "seconds",  # of a call, Python's, paired with the control
     "criterion": "seconds",  # of a call, Rust's
@@ -39,10 +40,10 @@ MORE_IS_BETTER = ("steps",)
 class Cell:
     """One number of one benchmark.
 
-    `benchmark` is asv's name, the same for every kind: "data_plane.Gae.time_gae(2048)"; of training
-    "train." and the name of the run. `ratio` is `value` / the control's in the same run, with its
-    99 % interval over restarts; None where there is no control. For "time" over 1 is slower than
-    the control.
+    `benchmark` is asv's name, the same for every kind: "data_plane.Gae.time_gae(2048)"; for
+    training it is "train." and the name of the run. `ratio` is `value` / the control's in the same
+    run, with its 99 % interval over restarts; None without a control. For "time", over 1 is slower
+    than the control.
     """
 
     benchmark: str
@@ -59,10 +60,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Profile:
-    """Where training spent its time: `layers` and `phases` are shares of the whole (sum 1), phases
-    by their path ("update/backward"), each without what lies within it; `functions` are shares of
-    the largest "layer:function", each the innermost one of ours; `folded` the stacks, as text of
-    `phase;…;frame;frame;… millionths of the whole`, or None."""
+    """Where training spent its time. `layers` and `phases` are shares of the whole (sum 1); phases
+    have their path ("update/backward"), and each is without its inner phases. `functions` are the
+    shares of the largest "layer:function", each the innermost function of the project's own.
+    `folded` are the stacks, as text of `phase;…;frame;frame;… millionths of the whole`, or None."""
 
     samples: Count
     layers: Mapping[str, Real]
@@ -73,16 +74,16 @@ class Profile:
 
 @dataclass(frozen=True)
 class Entry:
-    """What was measured of a commit, by a feature set, on a machine.
+    """The measurements of a commit with a feature set on a machine.
 
-    `committed` and `date` are times of the commit and of the measurement. `features` are those that
-    were asked for: ("shipped",) is what the commit's own pyproject.toml names, () none; and
-    `optimizations` what that turned on, as the extension says. `control` is what ratios are to,
-    {"commit", "features"}; `toolchain` versions, {"rustc", "python", "numpy", …}; `built` how it
-    was built, by what it says ({} in what was recorded before that was kept); `failures` what
-    could not be measured, {"benchmark", "reason"} each; `causes`, by benchmark, why it moved from
-    the parent's to this commit: the fields of `cause.Cause`. An entry that is not `complete` was
-    stopped, or told to measure only some benchmarks; what it holds is sound.
+    `committed` and `date` are the times of the commit and of the measurement. `features` are those
+    that were asked for: ("shipped",) are those of the commit's own pyproject.toml, () none.
+    `optimizations` are those that were on, as the extension says. `control` is what ratios are
+    relative to, {"commit", "features"}. `toolchain` has versions, {"rustc", "python", "numpy", …}.
+    `built` says how it was built ({} in recordings from before it was kept). `failures` are what
+    could not be measured, {"benchmark", "reason"} each. `causes` say, by benchmark, why it changed
+    since the parent's recording: the fields of `cause.Cause`. An entry that is not `complete` was
+    stopped, or measured only some benchmarks on request; its contents are valid.
     """
 
     schema: Literal[1] = field(default=1, kw_only=True)
@@ -122,7 +123,7 @@ class Entry:
         return slug(dict(self.machine))
 
     def built_unlike(self, before: Entry) -> list[str]:
-        """What of its build and its environment is not as it was in the entry `before`."""
+        """What differs between its build and environment and those of the entry `before`."""
         pairs = [(before.toolchain, self.toolchain)]
         if before.built and self.built:
             pairs.append((before.built, self.built))
@@ -135,11 +136,11 @@ class Entry:
 
 
 def append(entry: Entry, folder: Path) -> Path:
-    """Write an entry as a new file, whole or not at all; returns its path.
+    """Write an entry as a new file, completely or not at all; returns its path.
 
     Raises:
         NotReadError: it could not be read again.
-        NotWrittenError: it cannot be written; it is kept elsewhere.
+        NotWrittenError: it cannot be written; its text is kept elsewhere.
     """
     text = schema.written(dataclasses.asdict(entry), Entry, "recording")
     stem = f"{entry.date.astimezone(timezone.utc):%Y-%m-%dT%H%M%SZ}_{entry.commit[:10]}"
@@ -170,12 +171,12 @@ def last(folder: Path) -> Entry | None:
 
 
 def _in_time(paths: Iterable[Path]) -> list[tuple[Path, Entry]]:
-    """By the date inside: names tell seconds only."""
+    """In the order of the dates inside, since names are exact to the second only."""
     return sorted(((path, read(path)) for path in paths), key=lambda row: row[1].date)
 
 
 def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]:
-    """The last complete entry of each (machine, features, commit), or else the last."""
+    """The newest complete entry of each (machine, features, commit); without one, the newest."""
     kept: dict[tuple[str, tuple[str, ...], str], Entry] = {}
     for entry in of:
         key = entry.slug, entry.features, entry.commit

@@ -1,5 +1,5 @@
-"""Which commits have no recording, and which of those need one: not those that change nothing
-measured; and which are being recorded now."""
+"""Which commits have no recording, which of those need one because they change what is measured,
+and which are being recorded now."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rlox_opt.project.project import Project
 
 @dataclass(frozen=True)
 class Unrecorded:
-    """Of the `commits` from the first recorded one on, how many are `without` a recording, and how
-    many of those changed what is measured; `ahead` are those of them after the `newest` recorded
-    one, the oldest first."""
+    """Of the `commits` from the first recorded one on: how many are `without` a recording, and how
+    many of those changed what is measured. `ahead` are those among them that come after the
+    `newest` recorded one, the oldest first."""
 
     commits: int
     without: int
@@ -34,12 +34,12 @@ class Unrecorded:
 
 
 def changing(project: Project, tip: str = "HEAD") -> set[str]:
-    """The commits on the line of a commit's first parents that change what is measured."""
+    """The commits on a commit's line of first parents that change what is measured."""
     return set(project.commits.line(tip, *project.measured))
 
 
 def of(project: Project, recorded: Collection[str], line: Sequence[str]) -> Unrecorded | None:
-    """What a line of commits, the oldest first, lacks; None where it has no recording at all."""
+    """The missing recordings of a line of commits, the oldest first; None without any recording."""
     there = [number for number, commit in enumerate(line) if commit in recorded]
     if not there:
         return None
@@ -53,8 +53,8 @@ def of(project: Project, recorded: Collection[str], line: Sequence[str]) -> Unre
 
 @contextlib.contextmanager
 def alone(project: Project, revision: Revision) -> Iterator[bool]:
-    """Whether this process has the revision for itself, until the block ends; the system lets go of
-    a lock whose process was killed."""
+    """Whether this process has the revision to itself, until the block ends. The system releases
+    the lock of a killed process."""
     from filelock import FileLock, Timeout
 
     digest = hashlib.sha256(f"{revision.commit} {revision.features}".encode()).hexdigest()

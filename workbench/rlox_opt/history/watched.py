@@ -1,4 +1,4 @@
-"""What a sampler sees of the calls of one benchmark, and of nothing that is done between them."""
+"""The samples of one benchmark's calls, without samples of what is done between calls."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.system.process import end
 from rlox_opt.system.scratch import scratch
 
-PYTHON = "python"  # py-spy, which then sees Python's functions alone, and hardly slows the program
-PYTHON_RATE = 200  # Hz; without native stacks py-spy keeps that pace
+PYTHON = "python"  # py-spy for Python functions only, which hardly slows the program
+PYTHON_RATE = 200  # Hz; py-spy can keep this rate without native stacks
 _OF_A_COMMAND = 500  # Hz, since commands are short
-_BURST_S = 0.1  # of calls, between which the process is asked for more
-_ATTACHED_S = 0.5  # within which perf has begun to look
-_WRITTEN_S = 60.0  # within which it has written what it saw
+_BURST_S = 0.1  # of calls, after which the process is asked for more
+_ATTACHED_S = 0.5  # the time within which perf has begun to sample
+_WRITTEN_S = 60.0  # the time within which perf has written its samples
 _CALLS = "timed", "rlox_opt_prepared.py"  # the function, and its file, that calls a benchmark
 
 
@@ -34,14 +34,14 @@ def unavailable(sampler: str) -> str | None:
 
 
 def window(ask: Worker, sampler: str, classifier: Classifier, seconds: float) -> Samples:
-    """Of the calls of the side prepared last, in the thread that makes them, for so long.
+    """Sample the calls of the side prepared last, in the calling thread, for so many seconds.
 
     Raises:
         ContestError: a call fails.
-        ValueError: the sampler left nothing.
+        ValueError: the sampler left no samples.
     """
     start, calls = time.monotonic(), 1
-    while time.monotonic() - start < _BURST_S:  # and so it is warm
+    while time.monotonic() - start < _BURST_S:  # which also warms the process up
         start, calls = time.monotonic(), 2 * calls
         ask("call", calls)
     spans: list[Sequence[int]] = []
@@ -67,8 +67,8 @@ def _attached(pid: int, sampler: str, folder: Path, seconds: float) -> subproces
 
 
 def of_processes(ask: Worker, sampler: str, classifier: Classifier, seconds: float) -> Samples:
-    """Of whole runs of the command that is prepared, in the main threads of all that it starts, for
-    so long at the least, and once at the least. Raises as `window` does."""
+    """Sample whole runs of the prepared command, in the main threads of all processes that it
+    starts: for so many seconds, and one run, at the least. Raises as `window` does."""
     run = _runs_by_perf if sampler == "perf" else _runs_by_pyspy
     return run(ask, classifier, seconds)
 
@@ -84,7 +84,7 @@ def _runs_by_perf(ask: Worker, classifier: Classifier, seconds: float) -> Sample
         finally:
             end(watching)
         if not (folder / perf.DATA).exists():
-            perf.load(folder, classifier)  # which raises, and says why
+            perf.load(folder, classifier)  # raises an error with the reason
         with perf.script(folder / perf.DATA) as lines:
             events, errors = perf.collect(lines, perf.RATE)
     seen = Samples("perf", period_s=1 / perf.RATE, errors=errors)
@@ -112,7 +112,7 @@ def _runs_by_pyspy(ask: Worker, classifier: Classifier, seconds: float) -> Sampl
 
 
 def _is_main(sample: Sample) -> bool:
-    """Whether a stack is of a main thread, which py-spy names in no way that can be relied on."""
+    """Whether a stack is a main thread's; py-spy's names of threads do not show that reliably."""
     return not sample.frames or not sample.frames[0].name.endswith("_bootstrap")
 
 
@@ -124,7 +124,7 @@ def _run(ask: Worker, seconds: float) -> None:
 
 
 def _within(spans: Sequence[Sequence[int]], seen: Samples) -> Samples:
-    """What was seen while calls went on, by the one clock."""
+    """The samples from times at which calls ran, by the same clock."""
     begins = [begin for begin, _ in spans]
 
     def calls(time_ns: int | None) -> bool:
@@ -136,7 +136,7 @@ def _within(spans: Sequence[Sequence[int]], seen: Samples) -> Samples:
 
 
 def called(seen: Samples) -> Samples:
-    """What was seen in calls, by their Python stacks, without the frames around them."""
+    """The samples in calls, by their Python stacks, without the frames around calls."""
     inside = []
     for sample in seen.samples:
         for at in range(len(sample.frames) - 1, -1, -1):

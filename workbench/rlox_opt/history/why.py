@@ -1,11 +1,11 @@
-"""Where the calls of a benchmark spend their time; and why they take longer, or less long, in head
-than in base: what of them has grown, from samples of either side that are taken in turn.
+"""Where the calls of a benchmark spend their time, and why they take longer or shorter in head than
+in base: which parts grew, from samples that are taken of both sides in turn.
 
-Two samplers look, one after the other. One sees native stacks (perf, or py-spy where perf is not to
-be had) and says whose code grew, and which native function. The other (py-spy without native
-stacks) has Python's functions and lines at hardly any cost; from these come the functions that the
-change touches and that grew, though the time may be spent in what they call. Each result is a part
-of the whole change, with its interval; what is not surely more than nothing is not named.
+Two samplers are used, one after the other. One takes native stacks (perf, or py-spy if perf is not
+available), which show whose code grew and which native function. The other is py-spy without native
+stacks, which sees Python functions and lines at hardly any cost. Its stacks show the functions that
+the change touches and that grew, even if the time is spent in what they call. Each result is a part
+of the whole change with its interval; a part whose interval reaches 0 is not named.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rlox_opt.sampling.functions import Text, own
 from rlox_opt.sampling.whose import Whose
 from rlox_opt.system.usage import UsageError
 
-CALLS_S = 15.0  # for one build alone
+CALLS_S = 15.0  # when one build alone is examined
 _WINDOW_S = {"perf": 1.0, "py-spy": 5.0, watched.PYTHON: 2.0}  # of one side, each time
 _COMPILED_SUITES = ("rlox_opt_criterion_side.py",)
 
@@ -44,22 +44,22 @@ def of_benchmark(
     ratio: float,
     seconds: float = BENCHMARK_S,
 ) -> Why:
-    """Look for so many seconds at a benchmark whose time changed by `ratio`. What fails is told in
-    `missing`; raises ContestError where the sides cannot be started."""
+    """Examine for so many seconds a benchmark whose time changed by `ratio`. Failures are listed in
+    `missing`. Raises ContestError if the sides cannot be started."""
     return _looked(project, (base, head), benchmark, ratio, seconds)[0]
 
 
 def of_calls(project: Project, built: Artefact, benchmark: str) -> Why:
-    """Where the calls of a benchmark of one build spend their time: parts of the whole. Raises as
-    `of_benchmark` does."""
+    """Where the calls of a benchmark of one build spend their time, as parts of the whole. Raises
+    as `of_benchmark` does."""
     return _looked(project, (built, built), benchmark, None, CALLS_S)[0]
 
 
 def with_cause(
     project: Project, base: Artefact, head: Artefact, benchmark: str, ratio: float
 ) -> tuple[Why, Cause]:
-    """As `of_benchmark`, and the same by layers alone, as a history keeps it. Raises ContestError,
-    and ValueError where nothing was seen: why, it says."""
+    """As `of_benchmark`, with the same by layers alone for the history. Raises ContestError, and
+    ValueError with the reason if there are no samples."""
     found, parts = _looked(project, (base, head), benchmark, ratio, BENCHMARK_S)
     try:
         return found, parts.cause()
@@ -74,7 +74,7 @@ def _looked(
     ratio: float | None,
     seconds: float,
 ) -> tuple[Why, Parts]:
-    """What is told, and the parts that it is told of. Without a `ratio` head alone is looked at."""
+    """The result, and the parts behind it. Without a `ratio` head alone is examined."""
     start = time.monotonic()
     found = Why(benchmark, ratio)
     with side_by_side(project, *builds, again=False) as packages:
@@ -94,12 +94,12 @@ def _looked(
         differs = Changed(base, head, _compiled(project, builds, found))
         parts = Parts(whose, differs, ratio, dict(zip(SIDES, texts, strict=False)))
         rounds = 0
-        # A round takes as long as those before; one more must end in time.
+        # A round takes as long as the ones before, and one more must fit into the time.
         while samplers and (time.monotonic() - start) * (1 + 1 / max(rounds, 1)) <= seconds:
             sides = SIDES[1:2] if ratio is None else SIDES[:2] if rounds % 2 else SIDES[1::-1]
             for sampler in [*samplers]:
                 if why_not := _seen(packages, benchmark, sampler, whose, parts, sides):
-                    samplers.remove(sampler)  # from now on
+                    samplers.remove(sampler)  # for all further rounds
                     found.missing.append(why_not)
             rounds += 1
             if parts.settled(samplers):
@@ -121,7 +121,7 @@ def _compiled(project: Project, builds: Sequence[Artefact], found: Why) -> froze
 
 
 def _samplers(found: Why) -> list[str]:
-    """Those that work here, the native one first. What the lack of the others hides is told."""
+    """The samplers that work here, the native one first. Notes what the others would have shown."""
     no_perf, no_pyspy = watched.unavailable("perf"), watched.unavailable(watched.PYTHON)
     if no_perf and no_pyspy:
         found.missing.append(f"anything at all, for no sampler works here: {no_perf}; {no_pyspy}")
@@ -135,7 +135,7 @@ def _samplers(found: Why) -> list[str]:
 
 
 def _samplers_of_programs(found: Why) -> list[str]:
-    """Of programs without Python: perf, where it works here."""
+    """For programs without Python: perf, if it works here."""
     if no_perf := watched.unavailable("perf"):
         found.missing.append(f"anything at all, for perf alone looks into programs: {no_perf}")
         return []

@@ -1,1 +1,1 @@
-"""Planned optimisations: measured, tested, and begun."""
+"""Planned optimisations: how they are measured, tested and begun."""

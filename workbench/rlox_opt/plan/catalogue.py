@@ -1,4 +1,4 @@
-"""Cards as the verbs take them: all of them, or the one that an argument names."""
+"""The cards for the verbs: all of them, or the one that an argument names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlox_opt.system.files import NotReadError
 
 
 def all_cards(arguments: argparse.Namespace) -> list[Card]:
-    """Every card; ends the program, asked wrongly, where they cannot be read."""
+    """Every card. Ends the program with the code of a usage error if they cannot be read."""
     project: Project = arguments.project
     error: Callable[[str], NoReturn] = arguments.parser.error
     try:
@@ -31,7 +31,8 @@ def all_cards(arguments: argparse.Namespace) -> list[Card]:
 
 
 def card_named(arguments: argparse.Namespace, id_: str) -> Card:
-    """The card with an id, in either case; ends the program, asked wrongly, where there is none."""
+    """The card with an id, in upper or lower case. Ends the program with the code of a usage error
+    if there is none."""
     planned = {card.id: card for card in all_cards(arguments)}
     if id_.upper() not in planned:
         arguments.parser.error(f"ID {id_}: has no card; use one of {', '.join(planned).lower()}")
@@ -39,6 +40,6 @@ def card_named(arguments: argparse.Namespace, id_: str) -> Card:
 
 
 def need_rich(parser: argparse.ArgumentParser) -> None:
-    """End the program with the remedy where rich, which draws the tables, is not installed."""
+    """End the program with the remedy if rich, which draws the tables, is not installed."""
     if importlib.util.find_spec("rich") is None:
         parser.error("rich is not installed: pip install rlox-opt, or use --json")

@@ -1,4 +1,4 @@
-"""An optimisation before and after, timed in turns: what `rlox-opt cmp` measures and records."""
+"""An optimisation's forms before and after, timed in turn: what `rlox-opt cmp` measures."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _SLICES = 0.12  # seconds of a contest in one restart
 
 @dataclass
 class Series:
-    """The readings of a cell, one a restart."""
+    """The readings of a cell, one for each restart."""
 
     cell: Cell
     readings: list[Reading] = field(default_factory=list)
 
     def estimate(self) -> paired.Estimate:
-        """Baseline against optimised."""
+        """Baseline time over optimised time, with the verdict."""
         return paired.estimate([reading.log_ratio for reading in self.readings])
 
     def undecided(self) -> bool:
@@ -46,7 +46,7 @@ class Series:
         return not self.readings or self.estimate().verdict == "undecided"
 
     def aa(self) -> paired.Estimate | None:
-        """The baseline against itself."""
+        """The baseline against itself; None where it was not timed twice."""
         ratios = [r.log_ratio_aa for r in self.readings if r.log_ratio_aa is not None]
         return paired.estimate(ratios) if ratios else None
 
@@ -54,7 +54,7 @@ class Series:
 def compare(
     card: Card, cells: Sequence[Cell], arguments: argparse.Namespace, progress: Lines
 ) -> dict[str, Any]:
-    """Measure one card and append its record; what was measured before a Ctrl-C is kept."""
+    """Measure one card and append its record. What was measured before a Ctrl-C is kept."""
     from rlox_opt.plan import counts
 
     start, also, complete = time.monotonic(), dict[str, Any](), True
@@ -115,8 +115,8 @@ def compare(
 
 
 class Beside(Protocol):
-    """What the project's plug-in `also_measured.py`, beside its cards, brings: what some of its
-    optimisations must show besides the speed of a call."""
+    """What the project's plug-in `also_measured.py`, beside its cards, provides. It measures what
+    some of the optimisations must show besides the speed of a call."""
 
     def extra(
         self,
@@ -128,7 +128,7 @@ class Beside(Protocol):
         also: dict[str, Any],
         progress: Lines,
     ) -> list[dict[str, Any]]:
-        """Fill `also` for the optimisation `id_`; returns results of further workloads."""
+        """Fill `also` for the optimisation `id_`. Returns the results of further workloads."""
 
     def builds(
         self,
@@ -139,12 +139,12 @@ class Beside(Protocol):
         progress: Lines,
         also: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        """The results of one that is a pair of builds, by cargo's `profiles`; its readings go into
+        """The results of a pair of builds, which have cargo's `profiles`. The readings are put into
         `series`."""
 
 
 def beside(project: Project, card: Card) -> Beside:
-    """The plug-in. Raises UsageError where a card needs one, and there is none."""
+    """The plug-in. Raises UsageError if a card needs one and there is none."""
     path = project.cards / "also_measured.py"
     if not path.exists():
         raise UsageError(f"{card.id}: is measured by {path}, which is not there")
@@ -152,7 +152,7 @@ def beside(project: Project, card: Card) -> Beside:
 
 
 def cells_of(card: Card, sizes: Sequence[str] | None, error: Callable[[str], Any]) -> list[Cell]:
-    """The card's cells, or those of its workloads that take the sizes given."""
+    """The card's cells; with sizes, those of the workloads that have these sizes."""
     every = [
         Cell(card.id, workload, tuple(size.items()))
         for workload, sizes_ in card.sizes.items()
@@ -184,8 +184,8 @@ def measure(
     progress: Lines,
     waiting: Callable[[], Sequence[Cell]] | None = None,
 ) -> None:
-    """Restart until no cell is `waiting` at a look, or there were `most` restarts. By default a
-    cell waits until it has its verdict."""
+    """Restart until no cell is `waiting` at a look, or until there were `most` restarts. By default
+    a cell waits until it has its verdict."""
     by_cell = {s.cell: s for s in series}
     seeds = random.Random()
     done = 0
@@ -201,7 +201,7 @@ def measure(
 
 
 def missing(series: Sequence[Series], extension: Path, script: Path) -> dict[str, str]:
-    """Why this machine cannot run what it cannot run, by workload."""
+    """The workloads that this machine cannot run, with the reasons."""
     with restarts.worker(extension, random.Random(), script) as ask:
         ids = {one.cell.workload: one.cell.id for one in series}
         why = {workload: ask("missing", id_, workload) for workload, id_ in ids.items()}
@@ -209,7 +209,7 @@ def missing(series: Sequence[Series], extension: Path, script: Path) -> dict[str
 
 
 def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
-    """A cell as the record holds it."""
+    """A cell as a record stores it."""
     estimate, aa = series.estimate(), series.aa()
     counts = counted.get(series.cell, {})
     return {
@@ -230,7 +230,7 @@ def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
 
 
 def provenance(project: Project, build: Mapping[str, Any]) -> dict[str, Any]:
-    """Where, when and of what a record was made."""
+    """Where and when a record was made, and of which build."""
     revision, dirty = commit(project.root)
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

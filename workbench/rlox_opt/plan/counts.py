@@ -77,7 +77,7 @@ def _instructions(command: list[str]) -> float | None:
                            capture_output=True, check=True, timeout=_PATIENCE_S)  # fmt: skip
         except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
             return None
-        # It names the files of the program, in whatever letters.
+        # callgrind names the program's files, in whatever encoding.
         text = out.read_text(encoding="utf-8", errors="replace")
         total = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
     return int(total[1]) / _CALLS if total else None

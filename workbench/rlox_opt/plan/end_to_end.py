@@ -1,4 +1,4 @@
-"""Training runs with builds that differ in one optimisation: what a call's gain is worth there."""
+"""Training runs with builds that differ in one optimisation, to see what it gains in training."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class TrainingDiffersError(RuntimeError):
 
 @dataclass(frozen=True)
 class Variant:
-    """A build to train with, by cargo's `profile`, and the `optimizations` that the program which
-    trains is told to turn on."""
+    """A build to train with, by cargo's `profile`. The training program is given the names of the
+    `optimizations` to turn on."""
 
     name: str
     features: tuple[str, ...]
@@ -47,13 +47,13 @@ class Variant:
 
 
 def jobs(project: Project) -> Mapping[str, Mapping[str, Any]]:
-    """The short runs that tell what an optimisation is worth in training, by name."""
+    """The short runs that show what an optimisation gains in training, by name."""
     of = workloads.known(project)
     return of.JOBS if of else {}
 
 
 def job_named(project: Project) -> Callable[[str], str]:
-    """What reads the name of a job, for argparse."""
+    """A function that reads the name of a job, for argparse."""
     names = sorted(jobs(project))
 
     def name(text: str) -> str:
@@ -66,20 +66,20 @@ def job_named(project: Project) -> Callable[[str], str]:
 
 
 def no_jobs(project: Project) -> str:
-    """What is said where there are none."""
+    """The message for a project without such runs."""
     path = project.workloads / "options.py"
     return f"this project names no training runs: JOBS of {path} would"
 
 
 def on_path(project: Project, card: Card, algo: str) -> bool:
-    """Whether the job `algo` passes through the card's seam."""
+    """Whether the job `algo` executes the code that the card varies."""
     job = jobs(project)[algo]
     return any(spot.applies(job["algo"], job["settings"]) for spot in card.spot)
 
 
 def variants_of(project: Project, card: Card) -> tuple[Variant, Variant]:
-    """The builds without and with the optimisation: both with what it needs, without all others,
-    and, unless that is the question, in the profile of what ships."""
+    """The builds without and with the optimisation. Both have what it needs and no other
+    optimisation, and both have the profile of what ships unless the card is about the profile."""
     every, of = cards.load(project), features(project).of
     shipped = [other.id for other in every if other.seam.kind == "build"]
     after = of([*shipped, card.id] if card.in_build else shipped)
@@ -92,7 +92,7 @@ def variants_of(project: Project, card: Card) -> tuple[Variant, Variant]:
 
 
 def profile(every: Iterable[Card], on: Collection[str]) -> str:
-    """The cargo profile of a build with these features on: that of the card which is about it."""
+    """The cargo profile of a build with these features: that of a card about the profile."""
     for card in every:
         if card.seam.profiles is not None:
             before, after = card.seam.profiles
@@ -116,7 +116,7 @@ def build_all(
 def train(
     project: Project, extension: Extension, algo: str, optimizations: Sequence[str]
 ) -> tuple[float, str]:
-    """One process that trains: median seconds of its runs, compiling not counted, and the digest
+    """Train in one process. Returns the median seconds of its runs without compiling, and a digest
     of the parameters."""
     job = jobs(project)[algo]
     job = {**job, "settings": job["settings"] | {"optimizations": list(optimizations)}}
@@ -145,9 +145,9 @@ def rounds(
     algo: str,
     count: int,
 ) -> Iterator[dict[str, float]]:
-    """`count` rounds: seconds of one training with every variant, in random order. Raises
-    `TrainingDiffersError` where the parameters are not the same, among variants that have the same
-    optimisations on that round differently (their cards give a tolerance)."""
+    """`count` rounds; in each, seconds of one training with every variant, in random order. Some
+    optimisations round differently: their cards give a tolerance. Raises `TrainingDiffersError` if
+    variants that have the same ones of these switched on end with different parameters."""
     every = cards.load(project)
     rounding = {name for card in every if card.tolerance for name in (card.id, card.feature)}
     for _ in range(count):
@@ -170,21 +170,21 @@ def rounds(
 
 
 def gain(times: Sequence[Mapping[str, float]], before: str, after: str) -> paired.Estimate:
-    """Seconds with the build `before` / seconds with `after`, paired within rounds."""
+    """Seconds with the build `before` over seconds with `after`, paired within rounds."""
     return paired.estimate([math.log(row[before] / row[after]) for row in times])
 
 
 def bound(project: Project, card: Card, algo: str) -> dict[str, Any] | None:
-    """The most the optimisation could gain by Amdahl's law, from the newest recorded profile of
-    such a run as the job `algo`: `{bound, bound_ci95, profile}`."""
+    """The most that the optimisation could gain by Amdahl's law, from the newest recorded profile
+    of a run like the job `algo`: `{bound, bound_ci95, profile}`."""
     job = jobs(project)[algo]
-    # What decides which seams are on the path; a card of a setting is about what is learnt.
+    # The settings that decide which code runs. Cards about a setting concern what is learnt.
     steps = [other for other in cards.load(project) if other.seam.kind != "setting"]
     deciding = {key for step in steps for spot in step.spot for key in spot.conditions}
     told = {key: value for key, value in job["settings"].items() if key in deciding}
     for path in sorted((project.root / "profiles").glob("*/report.json"), reverse=True):
         report = read(path, dict[str, Any])
-        # That of several processes names neither.
+        # A profile of several processes names neither.
         alike = (report.get("algo"), report.get("env_id")) == (job["algo"], job["env_id"])
         with understood(path, "report"):
             if not alike or any(report["settings"].get(key) != told[key] for key in told):
@@ -256,7 +256,7 @@ def compare(project: Project, card: Card, algo: str, most: int, progress: Lines)
 
 
 def sentences(result: Mapping[str, Any]) -> list[str]:
-    """What an end-to-end comparison found, for people."""
+    """The result of an end-to-end comparison as sentences."""
     from rlox_opt.views import units
 
     job = result["job"]

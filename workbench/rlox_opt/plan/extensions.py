@@ -1,5 +1,5 @@
-"""Builds of the extension with other features or another profile, side by side with the installed
-one. Needs cargo and a checkout."""
+"""Builds of the extension with other features or another profile, for use beside the installed one.
+They need cargo and a checkout."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rlox_opt.system.usage import UsageError
 
 
 class BuildError(RuntimeError):
-    """A build that failed, or that is not the one asked for."""
+    """A build failed, or is not the one that was asked for."""
 
 
 @dataclass(frozen=True)
 class Extension:
-    """A built extension, the seconds that cargo took, its size, and what it says of itself."""
+    """A built extension: cargo's seconds, its size, and its own description of the build."""
 
     path: Path
     seconds: float
@@ -58,12 +58,12 @@ def build(
     cold: bool = False,
     twins: bool = False,
 ) -> Extension:
-    """Build the extension, or that with the pairs of `twins`, or take the one built from the same
-    sources before.
+    """Build the extension, or with `twins` the one with the pairs; or take the one that was built
+    from the same sources before.
 
     It is kept in `variants/<name>-<profile>-<digest of the sources>/` in the project's cache. A
-    `cold` build starts from an empty folder, for its time to mean something. The binary is asked
-    what it is before it is handed out, since a stale one would be timed in its place. Raises
+    `cold` build starts from an empty folder, so that its time can be compared. The binary is asked
+    for its description before it is used, since an old one would be timed in its place. Raises
     `BuildError`.
     """
     variants, by = project.cache / "variants", cargo_of(project)
@@ -93,7 +93,7 @@ def build(
 
 
 def sources(project: Project) -> str:
-    """A digest of all that the extension is built from."""
+    """A digest of everything that the extension is built from."""
     root = project.root
     files = [root / "Cargo.toml", root / "Cargo.lock"]
     files += (path for path in (root / "crates").rglob("*") if path.suffix in (".rs", ".toml"))

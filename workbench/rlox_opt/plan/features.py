@@ -1,7 +1,7 @@
-"""The builds that differ in their optimisations, each with a name and its cargo features.
+"""The builds that differ in their optimisations. Each has a name and cargo features.
 
-`none` has none of them on and `all` all; `p5` is P5 alone and `all-p5` all but P5. Which there are,
-and what one stands on, is read from a manifest of cargo.
+`none` has no optimisation on and `all` has all; `p5` is P5 alone and `all-p5` all but P5. A cargo
+manifest says which optimisations there are, and which need others.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ class _Manifest:
 
 @dataclass(frozen=True)
 class Features:
-    """Those that a manifest of cargo has for optimisations. All methods raise NotReadError where it
-    cannot be read, and UsageError where it is not there."""
+    """The optimisations' features in a cargo manifest. All methods raise NotReadError if it cannot
+    be read, and UsageError if it does not exist."""
 
     manifest: Path
 
     def known(self) -> list[str]:
-        """The optimisations that builds differ in, `P1` … in order."""
+        """The optimisations in which builds differ, `P1` … in order."""
         return [_id(feature) for feature in self._needs]
 
     def of(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """The features that turn on `ids` and what they stand on: of P3, `opt-p3` and `opt-p12`."""
+        """The features that turn on `ids` and what they need: for P3, `opt-p3` and `opt-p12`."""
         wanted = {_feature(id_) for id_ in ids}
         while more := {need for feature in wanted for need in self._needs[feature]} - wanted:
             wanted |= more
         return tuple(feature for feature in self._needs if feature in wanted)
 
     def builds(self, ids: Iterable[str] | None = None) -> list[Build]:
-        """The builds that tell `ids` from the others: none, all, each one alone, each one left out.
+        """The builds that show the effect of `ids`: none, all, each one alone, each one left out.
 
-        Leaving one out leaves out what stands on it. Without `ids`, all there are: 2N + 2 builds.
+        Leaving one out also leaves out those that need it. Without `ids`: all builds, 2N + 2.
         """
         chosen = self.known() if ids is None else list(ids)
         alone = [(id_.lower(), self.of([id_])) for id_ in chosen]
@@ -61,7 +61,7 @@ class Features:
 
     @cached_property
     def _needs(self) -> dict[str, list[str]]:
-        """Of every feature that is an optimisation's, `opt-p1` …, those that it turns on."""
+        """The features that each optimisation's feature, `opt-p1` …, turns on."""
         if not self.manifest.exists():
             raise UsageError(
                 f"{self.manifest}: is not there; builds can only be tested in a checkout of the "
@@ -75,12 +75,12 @@ class Features:
 
 
 def features(project: Project) -> Features:
-    """Those of a project. Raises UsageError where it is not built by cargo."""
+    """The features of a project. Raises UsageError if it is not built by cargo."""
     return Features(project.root / cargo_of(project).manifest)
 
 
 def cargo_of(project: Project) -> Cargo:
-    """How cargo builds a project. Raises UsageError where it does not."""
+    """How cargo builds a project. Raises UsageError if cargo does not build it."""
     if isinstance(project.settings.build, Cargo):
         return project.settings.build
     raise UsageError(f"{project.root}: is not built by cargo, so its builds have no features")

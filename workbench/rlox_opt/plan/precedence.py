@@ -1,4 +1,4 @@
-"""Whether a prediction came before the work that it is about: asked of git's history."""
+"""Whether a prediction was made before the work that it is about, from git's history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERDICTS = (BEFORE, WITH, AFTER, MEASURED, UNCOMMITTED, NONE)
 
 @dataclass(frozen=True)
 class Course:
-    """The first commits that held a card's prediction as it stands (its size and its interval), the
+    """The first commits that contain a card's prediction with its present size and interval, the
     form after, and a record of it; None where there is none. `verdict` is one of `VERDICTS`."""
 
     prediction: str | None
@@ -30,11 +30,11 @@ class Course:
 
 
 def course(project: Project, card: Card) -> Course:
-    """What came first.
+    """The order of a card's prediction, form after and record.
 
     Raises:
-        UsageError: the history is cut off.
-        git.GitError: the project is no checkout, or there is no git.
+        UsageError: the clone is shallow, so the history is incomplete.
+        git.GitError: the project is in no checkout, or there is no git.
     """
     of = git.of(project.root)
     if of.run("rev-parse", "--is-shallow-repository").strip() == "true":
@@ -55,8 +55,8 @@ def course(project: Project, card: Card) -> Course:
 
 
 def written(project: Project, card: Card) -> bool:
-    """Whether the working tree has the form after: it names the optimisation, and not as one that
-    is still to be written."""
+    """Whether the working tree has the form after: a file names the optimisation, and does not mark
+    it as unwritten."""
     at, name = _named(project, card)
     paths = map(project.root.joinpath, at)
     texts = [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
@@ -68,13 +68,13 @@ def written(project: Project, card: Card) -> bool:
 
 
 def _named(project: Project, card: Card) -> tuple[tuple[str, ...], str]:
-    """The files of which one names an optimisation that is there, and the name."""
+    """The files of which one must name a written optimisation, and that name."""
     name = card.feature if card.in_build else card.id
     return project.settings.twins.switches.get(card.id[0], ()), f'"{name}"'
 
 
 def _unwritten(project: Project, card: Card) -> str:
-    """What stands in a form after that is still to be written; nothing where that is not known."""
+    """The text that marks a form after as unwritten; "" if the settings have none."""
     return project.settings.twins.unwritten.replace("{id}", card.id)
 
 
@@ -103,7 +103,7 @@ def _worked(of: git.Repository, project: Project, card: Card) -> str | None:
     if unwritten := _unwritten(project, card):
         below = card.seam.address.partition("/")[0]
         drafts = _log(of, "--pickaxe-regex", f"-S{unwritten}", "--", below)
-        if drafts:  # a skeleton came, and went when the form after was written
+        if drafts:  # a skeleton was added, and removed when the form after was written
             return drafts[-1] if len(drafts) > 1 else None
     at, name = _named(project, card)
     named = _log(of, f"-S{name}", "--", *at)

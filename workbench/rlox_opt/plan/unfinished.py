@@ -1,5 +1,5 @@
-"""What a command has measured so far, in a file that outlives an interruption, and its record in
-the end."""
+"""Keeps what a command has measured so far in a file that outlives an interruption, and writes its
+record at the end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rlox_opt.system.files import add_row, read_text, understood, write, write_n
 
 
 class Unfinished:
-    """The `rows` of a command called `name`, in a file of `folder`. The same command, which is one
-    about the same `what`, goes on from them."""
+    """The `rows` of a command called `name`, in a file of `folder`. A later command about the same
+    `what` continues them."""
 
     def __init__(self, folder: Path, name: str, what: Any) -> None:
         text = json.dumps(what, sort_keys=True)
@@ -22,19 +22,19 @@ class Unfinished:
         self.rows = kept(self.path)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Keep a row."""
+        """Append a row to the file."""
         add_row(row, self.path)
         self.rows.append(row)
 
     def forget(self) -> None:
-        """Remove the file, so that the next command makes its own."""
+        """Remove the file, so that the next command begins anew."""
         self.path.unlink(missing_ok=True)
 
 
 def kept(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file, oldest first; none where there is no file. Raises NotReadError."""
+    """The rows of a file, the oldest first; none without a file. Raises NotReadError."""
     text = read_text(path) if path.exists() else ""
-    whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
+    whole = text[: text.rfind("\n") + 1]  # a killed process may have written half a line
     if whole != text:
         write(path, whole)
     with understood(path, "list of runs"):
@@ -44,8 +44,8 @@ def kept(path: Path) -> list[dict[str, Any]]:
 def write_record(
     record: Mapping[str, Any], folder: Path, name: str, beside: Mapping[str, str]
 ) -> Path:
-    """Write a record as `<date>_<name>.json`, and `beside` it texts by the ends of their names,
-    never over others; returns the record's path."""
+    """Write a record as `<date>_<name>.json`, and texts `beside` it, by the endings of their names.
+    Existing files are not overwritten. Returns the record's path."""
     stem = f"{record['date'].replace(':', '')}_{name}"
     path = write_new(json.dumps(record, indent=1) + "\n", folder, stem)
     for suffix, text in beside.items():

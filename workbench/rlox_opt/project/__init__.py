@@ -1,1 +1,1 @@
-"""The project that is measured: its builds, its cards, what its machine can tell apart."""
+"""The project that is measured: its builds, its cards, and what can be measured on its machine."""

@@ -1,5 +1,5 @@
-"""Which allocator a commit's Rust sources ask for. A build may leave it out, as one without its
-feature does, and then nothing that is measured tells of it."""
+"""Which allocator a commit's Rust sources ask for. A build may leave it out, for example without
+the feature that asks for it, and then no measurement shows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlox_opt.project.commits import Commits
 
 GLOBAL = "#[global_allocator]"
 NONE = "none"
-# Other attributes may stand between.
+# Other attributes may stand between the two.
 _STATIC = re.compile(
     re.escape(GLOBAL) + r"\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?static\s+\w+\s*:\s*([\w:]+)"
 )
@@ -19,7 +19,7 @@ _BESIDE = re.compile(r"(^|/)(tests|examples|fuzz|benches)/")
 
 
 def told(built: Artefact, commits: Commits) -> Artefact:
-    """The same, of which is known what its commit's sources ask for; a release has none."""
+    """The same build, with what its commit's sources ask for added; a release has no sources."""
     if built.revision.is_release:
         return built
     asked = declared(commits, built.revision.commit)
@@ -27,8 +27,8 @@ def told(built: Artefact, commits: Commits) -> Artefact:
 
 
 def declared(commits: Commits, commit: str) -> str:
-    """Those of a commit's sources, each with its file; "none" where there is none. Those of its
-    tests, examples and benchmarks do not count."""
+    """The allocators that a commit's sources ask for, each with its file; "none" without any.
+    Tests, examples and benchmarks do not count."""
     found = set()
     for path in commits.holding(commit, GLOBAL, "*.rs"):
         if not _BESIDE.search(path):

@@ -1,4 +1,4 @@
-"""A built package, and how two of them are told apart."""
+"""A built package, and how two of them differ."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 _KEPT = 48  # of 15 MB each
 _BUILDS = ("extension-*.so", "????????????-*", "wheel-????????????????", "asks-*.json")
 _NO_PART = {"__pycache__"}
-# A literal that is assigned to what tells a version or a commit, as setuptools_scm, versioneer and
-# people write it; a line of any other kind is code.
+# A line that assigns a literal to a name for a version or a commit, in the forms of setuptools_scm,
+# versioneer and handwritten files. Any other line is code.
 _TOLD = re.compile(
     r"""\s*(["']?\w*(version|commit|revision|date|dirty|describe)\w*["']?\s*"""
     r"""(:\s*[\w.| ]+)?[:=]\s*)+(["']|\(["'\d]|None\b|True\b|False\b|\d)""",
     re.IGNORECASE,
 )
 _LONGEST = 300  # characters of such a line
-# Which of them say it without the text of the version.
+# Those of them that need not contain the text of the version.
 _BESIDE = re.compile(r"""\s*(__version_tuple__|version_tuple|["'](date|dirty)["']\s*:)""")
 
 
 class NotBuiltError(RuntimeError):
-    """A revision that does not build, or whose build is not the one asked for."""
+    """A revision that does not build, or whose build is not the one that was asked for."""
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """A built package: `folder` holds it, and comes first on the path of modules. `digests` are of
-    its parts, but for the name of the commit in them; `seconds` is what the build took now."""
+    """A built package. `folder` contains it, and comes first on the module path. `digests` are
+    those of its parts, without the commit's name in them. `seconds` is the time that building took
+    now."""
 
     revision: Revision
     folder: Path
@@ -46,28 +47,29 @@ class Artefact:
     digests: dict[str, str]
     seconds: float
     library: str = ""
-    """The extension, from `folder`."""
+    """The path of the extension, from `folder`."""
 
     packages: tuple[str, ...] = ()
-    """The modules at the top that it holds."""
+    """The top-level modules in it."""
 
     python: Path = Path(sys.executable)
-    """The interpreter to run it with: that of an environment, or ours."""
+    """The interpreter to run it with: an environment's, or this one."""
 
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables to run it with, on top of the environment's."""
+    """Variables to run it with, added to those of the environment."""
 
     made: Mapping[str, str] = field(default_factory=dict)
-    """How it was made: what we, the machine and the commit's own metadata chose (see `parity`)."""
+    """How it was made: the choices of this workbench, the machine and the commit's metadata (see
+    `parity`)."""
 
     found: Mapping[str, str] = field(default_factory=dict)
-    """What its binaries tell of how they were made."""
+    """What its binaries show of how they were made."""
 
     twins: str = ""
-    """The extension that has the pairs of twins, from `folder`."""
+    """The path of the extension with the pairs of twins, from `folder`."""
 
     notes: tuple[str, ...] = ()
-    """What people should know of its environment: what was left out, what was taken instead."""
+    """Notes for the user on its environment: what was left out, what was taken instead."""
 
     @property
     def extension(self) -> Path:
@@ -76,23 +78,23 @@ class Artefact:
 
     @property
     def laboratory(self) -> Path:
-        """The file of the extension that has the pairs of twins."""
+        """The file of the extension with the pairs of twins."""
         return self.folder / self.twins
 
 
 def same_parts(one: Artefact, other: Artefact) -> list[str]:
-    """What of two packages is the same: "extension", "python", or the whole "package". The name of
-    its commit, which every extension holds, does not count."""
+    """Which parts of two packages are the same: "extension", "python", or the whole "package". The
+    commit's name, which every extension contains, does not count."""
     return [part for part in one.digests if one.digests[part] == other.digests.get(part)]
 
 
 def same_surroundings(one: Artefact, other: Artefact) -> bool:
-    """Whether two packages run by the same interpreter, in the same environment."""
+    """Whether two packages run with the same interpreter in the same environment."""
     return all(one.made.get(of) == other.made.get(of) for of in ("interpreter", "environment"))
 
 
 def forget_oldest(folder: Path) -> None:
-    """Of the builds that are kept in a folder, remove all but those that were used last."""
+    """Remove all builds in a folder but those that were used last."""
     for pattern in _BUILDS:
         kept = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
         for path in kept[:-_KEPT]:
@@ -105,7 +107,8 @@ def forget_oldest(folder: Path) -> None:
 
 @contextlib.contextmanager
 def told_of_lacking(lacking: Sequence[str]) -> Iterator[None]:
-    """A build in the block that fails is told of what its checkout lacks, a sentence each."""
+    """If a build in the block fails, add to its error what the checkout lacks, one sentence
+    each."""
     try:
         yield
     except NotBuiltError as error:
@@ -124,24 +127,24 @@ def keep(built: Path, path: Path) -> None:
 
 
 def digest(content: bytes, without: str = "") -> str:
-    """Of some bytes, in which one text does not count."""
+    """The digest of some bytes without one text."""
     return hashlib.sha256(
         content.replace(without.encode(), b"") if without else content
     ).hexdigest()
 
 
 def digest_of(folder: Path, *patterns: str) -> str:
-    """Of the files in a folder whose names fit one of the patterns; but for compiled Python, which
-    holds the time of its source."""
+    """The digest of the files in a folder whose names match one of the patterns. Compiled Python is
+    left out, since it contains the time of its source."""
     paths = sorted(path for of in patterns for path in folder.rglob(of))
     files = [path for path in paths if path.is_file() and not _NO_PART & {*path.parts}]
     return digest(b"".join(f"{p.relative_to(folder)}\0".encode() + p.read_bytes() for p in files))
 
 
 def digests_of_wheel(folder: Path, version: str, commit: str) -> dict[str, str]:
-    """The digests of an installed wheel: of its extensions, and of all else; of the "package" where
-    it has only one of them. What it tells of its version, of its commit, and of where and when it
-    was built does not count: metadata, lines that tell a version, debug information."""
+    """The digests of an installed wheel: one of its extensions, one of all else, or one of the
+    "package" if it has only one of the two. What names its version, its commit, or the place and
+    time of the build does not count: metadata, lines with a version, debug information."""
     parts: dict[str, list[bytes]] = {"extension": [], "python": []}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -161,7 +164,7 @@ def digests_of_wheel(folder: Path, version: str, commit: str) -> dict[str, str]:
 
 
 def packages_in(folder: Path) -> tuple[str, ...]:
-    """The modules at the top of a folder of modules."""
+    """The top-level modules in a folder."""
     found = []
     for path in sorted(folder.iterdir()):
         if path.name in (*_NO_PART, "bin", "share", "include", "etc") or path.suffix in (
@@ -177,8 +180,8 @@ def packages_in(folder: Path) -> tuple[str, ...]:
 
 
 def _unversioned(content: bytes, version: str, commit: str) -> bytes:
-    """Python source without the lines that tell its version or its commit."""
-    text = content.decode("latin-1")  # any bytes are a text
+    """Python source without the lines that contain its version or its commit."""
+    text = content.decode("latin-1")  # accepts any bytes
     tells = [f"'{version}'", f'"{version}"', *([commit[:7]] if commit else [])]
     if not any(of in text for of in tells):
         return content

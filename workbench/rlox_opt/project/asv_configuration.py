@@ -1,5 +1,5 @@
-"""What an asv.conf.json says: where the suite and the project lie, what the suite needs, how asv
-builds. Read from its text, so that a commit's is read as a file's is."""
+"""The contents of an asv.conf.json: where the suite and the project lie, what the suite needs, how
+asv builds. They are read from a text, so that a commit's file is read as one on disk is."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from rlox_opt.system.usage import UsageError
 NAMES = ("asv.conf.json", "asv.conf.jsonc")
 """The names that asv gives the file."""
 
-_MOST = 1 << 17  # characters: the longest there are have a tenth; those with comments take a second
+_MOST = 1 << 17  # characters: ten times the longest known; a file with comments then takes a second
 _CONDA_LIKE = ("conda", "mamba", "rattler")
-_ALONE = {"virtualenv", "uv", ""}  # whose packages are PyPI's
+_ALONE = {"virtualenv", "uv", ""}  # environments whose packages come from PyPI
 _KNOWN = (
     *("version", "project", "project_url", "repo", "repo_subdir", "branches", "pythons", "matrix"),
     *("exclude", "include", "env_dir", "benchmark_dir", "results_dir", "html_dir"),
@@ -37,7 +37,7 @@ _KNOWN = (
     *("uninstall_command", "launch_method", "build_cache_size", "wheel_cache_size"),
 )
 _ELSEWHERE = re.compile(r"\w[\w+.-]*://|[\w.-]+@[\w.-]+:|[~/]|\w:\\")
-_IGNORE, _BY_DEFAULT = "IGNORE", "environment.yml"  # as asv has it
+_IGNORE, _BY_DEFAULT = "IGNORE", "environment.yml"  # asv's words
 _REMEDY = "is not read; name what the suite needs of it by --with NAME"
 _NAME = re.compile(r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?\s*(\[[\w\s,.-]*\])?")
 _VARIABLE = re.compile(r"[^\0=]+")
@@ -45,10 +45,10 @@ _VARIABLE = re.compile(r"[^\0=]+")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What an asv.conf.json says; paths are from the top of the repository that it lies in."""
+    """The contents of an asv.conf.json. Paths are from the top of the repository it lies in."""
 
     path: PurePosixPath
-    """The file, or what else says so."""
+    """The file, or whatever else says this."""
 
     suite: PurePosixPath
     """The folder of benchmarks, or the file."""
@@ -57,16 +57,16 @@ class Configuration:
     """The folder that is built."""
 
     requirements: tuple[str, ...] = ()
-    """What the suite needs, as pip names it: that of the first combination of the matrix."""
+    """What the suite needs, in pip's form, by the first combination of the matrix."""
 
     not_pip: tuple[str, ...] = ()
-    """Names of requirements that are conda's, and that PyPI may lack."""
+    """Names of conda's requirements, which PyPI may lack."""
 
     build_env: Mapping[str, str] = field(default_factory=dict)
     """Variables to build with."""
 
     run_env: Mapping[str, str] = field(default_factory=dict)
-    """Variables to run with: those, and the ones that builds do not see."""
+    """Variables to run with: those to build with, and asv's `env_nobuild`."""
 
     build_command: tuple[str, ...] = ()
     """How asv builds a wheel; () is its default."""
@@ -75,23 +75,23 @@ class Configuration:
     """How asv installs one; () is its default."""
 
     pythons: tuple[str, ...] = ()
-    """Versions of Python that the requirements are for, the first being the first choice."""
+    """Versions of Python for these requirements, the preferred one first."""
 
     environment_type: str = ""
-    """What asv makes environments with."""
+    """The tool with which asv makes environments."""
 
     notes: tuple[str, ...] = ()
-    """What people should know of it, a sentence each."""
+    """Notes for the user, one sentence each."""
 
     kind: str = "asv"
-    """Of what kind the suite is; of another than asv's, the same is known without such a file."""
+    """The kind of the suite. Suites of other kinds than asv's have no such file."""
 
     elsewhere: str = ""
-    """The `repo` that is no folder of this repository. asv would measure that one."""
+    """`repo`, where that is not a folder of this repository: asv would measure that repository."""
 
 
 class _File(msgspec.Struct, frozen=True):
-    """The keys that are read. What asv takes as a text or as a list of texts stands as a list."""
+    """The keys that are read. Where asv takes a text or a list of texts, this is a list."""
 
     version: int = 1
     repo: str = ""
@@ -110,12 +110,12 @@ class _File(msgspec.Struct, frozen=True):
 def parse(
     text: str, path: PurePosixPath, beside: Callable[[PurePosixPath], str | None] = lambda _: None
 ) -> Configuration:
-    """What the text of an asv.conf.json says, which lies at `path` of its repository. `beside`
-    gives the text of another file there, None where there is none.
+    """Read the text of an asv.conf.json that lies at `path` of its repository. `beside` gives the
+    text of another file of the repository, or None if there is none.
 
     Raises:
-        UsageError: it is no JSON, of a version that is unknown, or a key has a value that asv does
-            not take; the message names the file, the key, and what would do.
+        UsageError: it is not JSON, its version is unknown, or asv does not accept a value; the
+            message names the file, the key and the remedy.
     """
     table = _decoded(text, path)
     try:
@@ -147,7 +147,7 @@ def parse(
     taken = {_bare(key.removeprefix("pip+")).lower() for kind, key in combination if kind == "req"}
     of_conda: Combination = {}
     requirements = [*_requirements(combination, conda, path, notes)]
-    if also:  # the matrix has precedence
+    if also:  # the matrix takes precedence over the environment file
         of_conda = {("req", name): of for name, of in also.conda.items() if name not in taken}
         asked = [*_requirements(of_conda, conda, path, notes), *also.pip]
         requirements += _understood(asked, taken, path, notes)
@@ -176,8 +176,8 @@ def _of_conda_file(
     beside: Callable[[PurePosixPath], str | None],
     notes: list[str],
 ) -> conda_environment.Asked | None:
-    """What the environment file of conda asks for, which asv takes: the one that is named, else
-    environment.yml, if it is there."""
+    """What conda's environment file asks for. asv takes the file that is named, otherwise
+    environment.yml if there is one."""
     if named == _IGNORE:
         return None
     file = _within(path.parent, named or _BY_DEFAULT, path, "conda_environment_file")
@@ -198,7 +198,7 @@ def _of_conda_file(
 def _understood(
     asked: Sequence[str], taken: Collection[str], path: PurePosixPath, notes: list[str]
 ) -> Iterator[str]:
-    """Requirements, but for those that are `taken` by name and for what is none."""
+    """The requirements that are valid, without those whose names are `taken`."""
     for text in asked:
         try:
             address = "://" in text and not text.startswith("-")
@@ -233,7 +233,7 @@ def _decoded(text: str, path: PurePosixPath) -> dict[str, Any]:
 
 def _loaded(text: str) -> Any:
     try:
-        return msgspec.json.decode(text)  # a hundred times as fast, where it does
+        return msgspec.json.decode(text)  # a hundred times as fast, but for plain JSON only
     except ValueError:
         return json5.loads(text)  # with comments, and commas at the end
 
@@ -246,7 +246,7 @@ def _as_json(table: dict[str, Any], path: PurePosixPath) -> str:
 
 
 def _unknown(table: Mapping[str, Any], path: PurePosixPath) -> Iterator[str]:
-    """A note of each key that asv does not know, which it passes over as well."""
+    """A note on each key that asv does not know. asv ignores these keys too."""
     for key in sorted({*table} - {*_KNOWN}):
         near = difflib.get_close_matches(key, _KNOWN, 1)
         hint = f"; did you mean `{near[0]}`?" if near else ""
@@ -254,7 +254,7 @@ def _unknown(table: Mapping[str, Any], path: PurePosixPath) -> Iterator[str]:
 
 
 def _within(home: PurePosixPath, named: str, path: PurePosixPath, key: str) -> PurePosixPath:
-    """A folder that is named from `home`. Raises UsageError for one outside the repository."""
+    """A folder named relative to `home`. Raises UsageError if it lies outside the repository."""
     folder = posixpath.normpath(posixpath.join(str(home), named or "."))
     if "\0" in named or f"{folder}/".startswith(("../", "/")):
         raise UsageError(
@@ -270,7 +270,7 @@ def _told(combination: Combination) -> str:
 
 
 def _asked(combination: Combination) -> Iterator[str]:
-    """What is asked of conda by a matrix that is conda's."""
+    """What a conda matrix asks of conda."""
     for kind, name in combination:
         if kind == "req" and not name.startswith("pip+"):
             yield name
@@ -284,7 +284,8 @@ def _bare(name: str) -> str:
 def _requirements(
     combination: Combination, conda: bool, path: PurePosixPath, notes: list[str]
 ) -> Iterator[str]:
-    """As pip names them. What no environment takes – options of pip, folders – is noted."""
+    """The requirements in pip's form. Options of pip and folders get a note, since an environment
+    cannot contain them."""
     for (kind, key), text in combination.items():
         if kind != "req":
             continue
@@ -301,7 +302,7 @@ def _requirements(
         elif "://" in version:
             yield f"{name} @ {version}"
         elif conda and not key.startswith("pip+"):
-            # conda's `numpy=1.26` is any 1.26, whatever its build.
+            # conda's `numpy=1.26` means any 1.26 and any build.
             series = version.lstrip("=").partition("=")[0]
             yield f"{name}=={series}" if "*" in series else f"{name}=={series}.*"
         else:

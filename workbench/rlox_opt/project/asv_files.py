@@ -1,4 +1,4 @@
-"""Which asv.conf.json is a project's: of those in a checkout, or in what a commit has."""
+"""Finds a project's asv.conf.json among those of a checkout or of a commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.usage import UsageError
 
 BUILT_BY = ("pyproject.toml", "setup.py", "setup.cfg")
-"""Files that say how a Python project is built."""
+"""The files that say how a Python project is built."""
 
 _DEEPEST = 2  # folders below the project's
 
@@ -38,8 +38,8 @@ def top_of(folder: Path) -> Path | None:
 
 
 def project_of(folder: Path) -> Path | None:
-    """The folder of the project that an asv.conf.json in `folder` is of; None where there is none.
-    What is wrong with the file is told when it is needed."""
+    """The folder of the project to which an asv.conf.json in `folder` belongs; None without one. An
+    error in the file is reported when the file is needed."""
     top = top_of(folder) or Path(folder.anchor)
     for path in (folder / name for name in NAMES):
         if path.is_file():
@@ -52,8 +52,8 @@ def project_of(folder: Path) -> Path | None:
 
 
 def read(top: Path, path: PurePosixPath) -> Configuration:
-    """What a file says, which is named from the top of a checkout. Raises UsageError as `parse`
-    does, and where the file cannot be read."""
+    """The contents of a file, which is named from the top of a checkout. Raises UsageError as
+    `parse` does, and if the file cannot be read."""
     try:
         text = read_text(top / path)
     except NotReadError as error:
@@ -70,13 +70,13 @@ def read(top: Path, path: PurePosixPath) -> Configuration:
 def chosen(
     top: Path, root: PurePosixPath, wanted: str = "", listed: Iterable[str] | None = None
 ) -> Configuration:
-    """What the asv.conf.json says of the project in the folder `root` of the checkout `top`: the
-    one that is `wanted`, by its name, its folder or that of its benchmarks, else the only one.
-    `listed` are the files that count (all). A folder of benchmarks needs no such file.
+    """The asv.conf.json of the project in the folder `root` of the checkout `top`. It is the
+    `wanted` one (by its name, its folder, or the folder of its benchmarks), otherwise the only one.
+    `listed` are the files to look at (all). A folder of benchmarks needs no such file.
 
     Raises:
         NoSuiteError: there is none.
-        UsageError: there are several, or it says what asv would not take.
+        UsageError: there are several, or asv would not accept the contents.
     """
     there = _there(top, root, listed)
     if wanted:
@@ -88,7 +88,7 @@ def chosen(
                 return read(top, each)
         if not there or (top / path).is_dir():
             if there and all(_broken(top, each) for each in there):
-                return read(top, there[0])  # what it lacks is wanted
+                return read(top, there[0])  # a broken file is wanted: raises its error
             return _alone(path, root)
     if len(there) > 1:
         ours = [each for each in there if _says(top, each, lambda of: of.project == root)]
@@ -109,8 +109,8 @@ def chosen(
 
 
 def check_built(top: Path, of: Configuration) -> Configuration:
-    """The same, whose project lies in the checkout `top`. Raises UsageError for one whose `repo` is
-    another repository, where this one has nothing to build."""
+    """The same configuration, whose project lies in the checkout `top`. Raises UsageError if `repo`
+    is another repository and this one has nothing to build."""
     if of.elsewhere and not any((top / of.project / name).exists() for name in BUILT_BY):
         raise UsageError(
             f"{of.path}: `repo` is {of.elsewhere}, another repository, and this one has nothing to "
@@ -120,7 +120,7 @@ def check_built(top: Path, of: Configuration) -> Configuration:
 
 
 def tidy(configuration: Configuration, project: PurePosixPath) -> Configuration:
-    """The same for a project that the file, which is another repository's, does not know."""
+    """The configuration of another repository's file, with this project's folder in it."""
     notes = tuple(note for note in configuration.notes if "`repo` is " not in note)
     return dataclasses.replace(configuration, project=project, notes=notes, elsewhere="")
 
@@ -150,7 +150,7 @@ def below(
 
 
 def _there(top: Path, root: PurePosixPath, listed: Iterable[str] | None) -> list[PurePosixPath]:
-    """Those, or else the ones above that are of `root`."""
+    """The files in `root` and below; without any, those above that belong to `root`."""
     above = (folder / name for folder in root.parents for name in NAMES)
     return below(top, root, listed) or [
         path
@@ -160,7 +160,7 @@ def _there(top: Path, root: PurePosixPath, listed: Iterable[str] | None) -> list
 
 
 def _says(top: Path, path: PurePosixPath, what: Callable[[Configuration], bool]) -> bool:
-    """Whether a file says so; one that is broken says nothing."""
+    """Whether `what` is true of a file's contents; False for a broken file."""
     with contextlib.suppress(UsageError):
         return what(read(top, path))
     return False

@@ -1,4 +1,4 @@
-"""The matrix of an asv.conf.json: the combination of requirements and variables that is taken."""
+"""The matrix of an asv.conf.json: which combination of requirements and variables is used."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 from rlox_opt.system.usage import UsageError
 
 Key: TypeAlias = "tuple[str, str]"
-"""Of the matrix, or of a rule: its kind (req, env, env_nobuild; "" for what rules name beside
-these) and its name."""
+"""A key of the matrix or of a rule: its kind (req, env, env_nobuild; "" for the other keys of a
+rule) and its name."""
 
 Combination: TypeAlias = "dict[Key, str]"
 """A value for each key that has one; "" is any version."""
 
 _KINDS = ("req", "env", "env_nobuild")
 _RULES = ("python", "environment_type", "sys_platform")
-_MOST_TRIED = 10_000  # combinations, where `exclude` leaves them out
+_MOST_TRIED = 10_000  # combinations, if `exclude` removes the first ones
 
 
 def first(
@@ -32,11 +32,11 @@ def first(
     environment_type: str,
     path: PurePosixPath,
 ) -> tuple[Combination, tuple[str, ...], int]:
-    """The first combination that no rule of `exclude` leaves out, else the first of `include`; the
-    versions of Python that it is for; and how many there are before any is left out.
+    """The first combination that no rule of `exclude` matches, otherwise the first of `include`;
+    the versions of Python for it; and the number of combinations before `exclude`.
 
     Raises:
-        UsageError: asv would not take these values, or none is left; `path` is the file's.
+        UsageError: asv would not accept these values, or none is left; `path` is the file's.
     """
     keys = _kinds(matrix, path, "matrix")
     values = {key: _listed(value, path, f"matrix: {key[1]}") for key, value in keys.items()}
@@ -78,8 +78,8 @@ def _excluded(
 
 
 def _matches(rule: Mapping[Key, str | None], of: Combination) -> bool:
-    """Whether all that a rule names is so: a regular expression fits the whole text, None fits what
-    is not there."""
+    """Whether all keys of a rule match. A regular expression must match the whole text; None
+    matches a missing key."""
     return all(
         key not in of if text is None else key in of and re.fullmatch(text, of[key]) is not None
         for key, text in rule.items()
@@ -89,8 +89,8 @@ def _matches(rule: Mapping[Key, str | None], of: Combination) -> bool:
 def _kinds(
     table: Mapping[str, Any], path: PurePosixPath, where: str, bare: Sequence[str] = ()
 ) -> dict[Key, Any]:
-    """A matrix or a rule by kind and name, from asv's new form or its old one, which has
-    requirements alone."""
+    """A matrix or a rule by kind and name, from asv's new form or from its old one, which has only
+    requirements."""
     found = {("", name): table[name] for name in bare if name in table}
     rest = {name: value for name, value in table.items() if name not in bare}
     if not any(kind in rest for kind in _KINDS):
@@ -129,7 +129,7 @@ def _rule(table: Mapping[str, Any], path: PurePosixPath, where: str) -> dict[Key
 
 
 def _listed(value: Any, path: PurePosixPath, where: str) -> list[str | None]:
-    """The values of a key of the matrix; None is its absence, "" any version."""
+    """The values of a key of the matrix. None means that the key is absent, "" any version."""
     values = value if isinstance(value, list) else [value]
     return [_text(one, path, where) for one in values] or [""]
 
@@ -144,5 +144,5 @@ def _text(value: Any, path: PurePosixPath, where: str) -> str | None:
 
 
 def printable(text: str) -> str:
-    """A text without what would steer a terminal."""
+    """A text without characters that control a terminal."""
     return "".join(of if of.isprintable() else "\N{REPLACEMENT CHARACTER}" for of in text)

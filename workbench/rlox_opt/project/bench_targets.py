@@ -1,5 +1,5 @@
-"""The criterion benchmarks of a checkout, as its Cargo.toml files and their sources tell: read, and
-not compiled.
+"""The criterion benchmarks of a checkout, read from its Cargo.toml files and sources without
+compiling.
 
 What cargo takes for a bench: https://doc.rust-lang.org/cargo/reference/cargo-targets.html#benchmarks
 """
@@ -22,7 +22,7 @@ from rlox_opt.system.usage import UsageError
 
 MANIFEST = "Cargo.toml"
 CRITERIA = ("criterion", "codspeed-criterion-compat")
-"""Packages that hold criterion: its own, and CodSpeed's, which is most often renamed to it."""
+"""Crates that provide criterion: its own, and CodSpeed's, which is mostly renamed to criterion."""
 
 _PASSED_OVER = {"target", "node_modules", "vendor"}
 _OF_CRITERION = re.compile(r"\b(codspeed_)?criterion(_compat|_group|_main)?\b|\bCriterion\b")
@@ -33,7 +33,7 @@ _NAMED = re.compile(r"\.bench_function\s*\(\s*\"((?:[^\"\\]|\\.)*)\"")
 
 @dataclass(frozen=True)
 class Target:
-    """A bench of a crate: its name, its source, and the features without which it is not built."""
+    """A bench of a crate: its name, its source, and the features that it requires."""
 
     name: str
     source: Path
@@ -41,7 +41,7 @@ class Target:
 
     @property
     def text(self) -> str:
-        """Of its source and, where that has a folder of its own, of what lies beside it."""
+        """The text of its source, and of the files beside it if the source has its own folder."""
         own = self.source.name == "main.rs"
         files = sorted(self.source.parent.rglob("*.rs")) if own else [self.source]
         return "\n".join(_text(path) for path in files)
@@ -49,7 +49,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Crate:
-    """A crate in `folder` with benches by criterion, and a sentence on each that is none."""
+    """A crate in `folder` with its criterion benches, and a sentence on each bench that is none."""
 
     folder: Path
     name: str
@@ -63,9 +63,8 @@ class Crate:
 
 
 def measured(path: Path, listed: Iterable[Path] | None = None) -> list[Crate]:
-    """The crates in a folder and below that have benches by criterion; of a file or folder within a
-    crate, that crate with the benches whose sources lie there. `listed` are the files that count
-    (all)."""
+    """The crates with criterion benches in a folder and below. For a file or folder within a crate,
+    that crate with the benches whose sources lie there. `listed` are the files to look at (all)."""
     found = [crate for crate in crates(path, listed) if crate.targets]
     if found:
         return found
@@ -79,13 +78,13 @@ def measured(path: Path, listed: Iterable[Path] | None = None) -> list[Crate]:
 
 
 def crates(path: Path, listed: Iterable[Path] | None = None) -> list[Crate]:
-    """Those in a folder and below, with benches by criterion or without."""
+    """The crates in a folder and below, with or without criterion benches."""
     found = manifests(path) if listed is None else sorted(listed)
     return [crate for of in found if (crate := read(of.parent))]
 
 
 def read(folder: Path) -> Crate | None:
-    """The crate in a folder; None where its Cargo.toml is none of a package, or cannot be read."""
+    """The crate in a folder; None if its Cargo.toml has no package or cannot be read."""
     try:
         table = schema.read(folder / MANIFEST, dict[str, Any])
         package = table["package"]
@@ -114,9 +113,9 @@ def read(folder: Path) -> Crate | None:
 
 
 def before_build(folder: Path) -> tuple[str, ...]:
-    """The command that the crate or workspace in a folder needs to have run in a checkout before
-    its benches compile, if any: what `before-build` says in [workspace.metadata.rlox-opt] of its
-    Cargo.toml, or that of the package. Raises UsageError where that is no list of words."""
+    """The command that must run in a checkout before the benches of the crate or workspace in a
+    folder compile, if there is one: `before-build` of [workspace.metadata.rlox-opt] in its
+    Cargo.toml, or of the package's metadata. Raises UsageError if that is no list of words."""
     manifest = folder / MANIFEST
     try:
         table = schema.read(manifest, dict[str, Any])
@@ -142,7 +141,7 @@ _LIBTEST = (
 
 
 def _not_covered(table: dict[str, Any], entry: dict[str, Any], source: Path) -> str:
-    """Why a bench is none by criterion; "" for one that is."""
+    """Why a bench does not use criterion; "" if it does."""
     if entry.get("harness", True):
         return _LIBTEST
     text = _text(source)
@@ -153,7 +152,7 @@ def _not_covered(table: dict[str, Any], entry: dict[str, Any], source: Path) -> 
 
 
 def has_criterion(table: dict[str, Any]) -> bool:
-    """Whether a crate depends on criterion, by whatever name."""
+    """Whether a crate depends on criterion, under whatever name."""
     tables = [table.get(key) for key in ("dev-dependencies", "dependencies")]
     for of in (table.get("target") or {}).values():
         tables += [of.get("dev-dependencies")] if isinstance(of, dict) else []
@@ -166,8 +165,8 @@ def has_criterion(table: dict[str, Any]) -> bool:
 
 
 def prefixes(found: Sequence[Crate]) -> dict[tuple[str, str], str]:
-    """What the names of the benchmarks of each crate's bench begin with: the bench's name, and
-    before it that of the crate where several crates have one of that name."""
+    """The beginning of the benchmarks' names for each bench of each crate: the bench's name, with
+    the crate's name before it if several crates have a bench of that name."""
     every = Counter(of.name for crate in found for of in crate.targets)
     return {
         (crate.name, of.name): f"{crate.name}/{of.name}" if every[of.name] > 1 else of.name
@@ -177,8 +176,8 @@ def prefixes(found: Sequence[Crate]) -> dict[tuple[str, str], str]:
 
 
 def benchmarks(found: Sequence[Crate]) -> list[str]:
-    """What their sources tell of the names of benchmarks, in order: of those in a group, and of
-    those that are made in a loop, only how they begin."""
+    """The benchmarks' names as far as the sources show them, in order. Of benchmarks in a group,
+    and of those made in a loop, only the beginning is known."""
     named = prefixes(found)
     names = []
     for crate in found:
@@ -204,7 +203,7 @@ def _discovered(folder: Path) -> Iterator[Path]:
 
 
 def manifests(path: Path) -> list[Path]:
-    """The Cargo.toml files in a folder and below, but for what cargo has put there."""
+    """The Cargo.toml files in a folder and below, except in cargo's own folders."""
     if not path.is_dir():
         return []
     found = []

@@ -1,8 +1,8 @@
-"""Functions that a change touches and no benchmark reaches: of those, a comparison is blind.
+"""Functions that a change touches and that no benchmark calls: a comparison cannot see them.
 
-A function is touched where its code is another than before, whatever became of its comments, its
-docstring and its place. It is reached where a call of a benchmark enters it, on head's side, in its
-own process. Compiled code cannot be asked in this way.
+A function is touched if its code differs; comments, docstring and position do not count. It is
+reached if a call of a benchmark enters it on head's side, in the benchmark's own process. Compiled
+code cannot be traced in this way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMPILED = {
     ".pyx", ".rs", ".zig",
 }  # fmt: skip
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-_FIRST = 3  # that are named
+_FIRST = 3  # functions that are named
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class Touched:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from others."""
+        """What identifies it."""
         return self.inner, self.name
 
 
 @dataclass
 class Coverage:
-    """What of a change the benchmarks reach. `compiled` are changed files that cannot be asked,
-    `traced` the benchmarks whose calls were looked at, `untraced` those that were not: they run in
-    other processes, fail, or the time did not suffice."""
+    """Which functions of a change the benchmarks reach. `compiled` are changed files that cannot be
+    traced. `traced` are the benchmarks whose calls were traced, `untraced` the others: they run in
+    other processes, they fail, or there was no time for them."""
 
     touched: tuple[Touched, ...] = ()
     compiled: tuple[str, ...] = ()
@@ -58,13 +58,13 @@ class Coverage:
     untraced: list[str] = field(default_factory=list)
 
     def blind(self) -> list[Touched]:
-        """The functions that none of those traced reaches."""
+        """The functions that no traced benchmark reaches."""
         return [of for of in self.touched if of.key not in self.reached]
 
 
 def change(commits: Commits, base: Artefact, head: Artefact) -> Coverage:
-    """What a change touches, none of it reached yet. Of releases, whose source no commit has,
-    nothing is known."""
+    """The functions that a change touches, none of them reached yet. Nothing is known of releases,
+    since no commit has their source."""
     sides = base.revision, head.revision
     if any(releases.is_one(of.text) for of in sides):
         return Coverage()
@@ -88,7 +88,7 @@ def change(commits: Commits, base: Artefact, head: Artefact) -> Coverage:
 
 
 def look(of: Coverage, packages: Packages, names: Sequence[str], budget_s: float) -> None:
-    """Call each benchmark once on head's side, until all that is touched is reached."""
+    """Call each benchmark once on head's side, until every touched function is reached."""
     if not of.touched:
         return
     until = time.monotonic() + budget_s
@@ -120,7 +120,7 @@ def look(of: Coverage, packages: Packages, names: Sequence[str], budget_s: float
 
 
 def told(of: Coverage) -> Iterator[str]:
-    """What people should know of it, in a line or two."""
+    """What the user should know of it, in a line or two."""
     blind = of.blind()
     if blind and of.traced:
         named = [f"{each.name} ({each.file}:{each.line})" for each in blind[:_FIRST]]
@@ -144,7 +144,7 @@ def told(of: Coverage) -> Iterator[str]:
 
 
 def _installed(head: Artefact, path: PurePosixPath) -> str | None:
-    """Where a file of the commit lies in its build; None for one that is no part of the package."""
+    """Where a commit's file lies in its build; None if it is not a part of the package."""
     for start in range(len(path.parts)):
         inner = PurePosixPath(*path.parts[start:])
         if inner.parts[0].removesuffix(".py") in head.packages and (head.folder / inner).is_file():
@@ -153,7 +153,8 @@ def _installed(head: Artefact, path: PurePosixPath) -> str | None:
 
 
 def functions(text: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Those of a source, by their names with what they stand in; none of what is no Python."""
+    """The functions of a source, by their names with those of the classes and functions around
+    them; none if the text is not Python."""
     found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
 
     def within(node: ast.AST, prefix: str) -> None:
@@ -171,7 +172,7 @@ def functions(text: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes out docstrings, and the bodies of functions and classes within."""
+    """Removes docstrings, and the bodies of inner functions and classes."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, (*_FUNCTION, ast.ClassDef)):
@@ -180,12 +181,12 @@ class _Bare(ast.NodeTransformer):
 
 
 def first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Where a function begins, with its decorators."""
+    """The first line of a function, with its decorators."""
     return min([node.lineno, *(of.lineno for of in node.decorator_list)])
 
 
 def code(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """What a function does, without its docstring and the functions within, which have their
+    """A function's code without its docstring and its inner functions, which are compared on their
     own."""
     body = node.body
     first = body[0]
@@ -193,7 +194,7 @@ def code(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
         body = body[1:] if isinstance(first.value.value, str) else body
     shown = [ast.dump(node.args), *map(ast.dump, node.decorator_list)]
     for each in body:
-        # A copy, for it is shown as part of others too.
+        # A copy, since the node is also used as a part of others.
         copied = ast.parse(ast.unparse(each)).body[0]
         shown.append(ast.dump(_Bare().visit(copied)))
     return "\n".join(shown)
@@ -207,7 +208,7 @@ class _Lines:
         self._files: dict[str, Mapping[int, str]] = {}
 
     def name(self, file: str, line: int) -> str:
-        """Of the function that begins there; "" for what is none, such as a lambda."""
+        """The name of the function that begins there; "" for others, such as a lambda."""
         if file not in self._files:
             text = ""
             with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""Builds of commits and of releases, kept by what goes into them.
+"""Builds of commits and of releases. They are kept by a digest of what they are made from.
 
-All are built in one checkout, one after the other. How, the project says; where it says nothing, it
-is as asv.conf.json says, and else as PEP 517 does (see `own_environment`).
+All are built in one checkout, one after the other. The project's settings say how; without them,
+asv.conf.json does; without its commands, they are built by PEP 517 (see `own_environment`).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _NOTHING = Configuration(
 
 @dataclass(frozen=True)
 class Builds:
-    """Those of a checkout's commits: of `package`, whose benchmarks are in `suite`. They are built
-    `by` what the project says; else by the commands of the suite's `configuration`, where it has
-    some, or as PEP 517 says."""
+    """The builds of a checkout's commits. `package` is what is built, `suite` has its benchmarks.
+    They are built `by` what the settings say; otherwise by the commands of the suite's
+    `configuration` if it has some; otherwise by PEP 517."""
 
     commits: Commits
     by: Cargo | Command | None
@@ -63,7 +63,7 @@ class Builds:
     suite: Path
     configuration: Configuration = _NOTHING
     twins: bool = False
-    """Whether an extension that is there for twins alone is built as well."""
+    """Whether an extension that exists for twins alone is built as well."""
 
     @property
     def folder(self) -> Path:
@@ -77,12 +77,12 @@ class Builds:
         )
 
     def check(self, revision: Revision) -> None:
-        """That a revision can be built as it is asked for, as far as it tells without being built.
+        """Check that a revision can be built as asked for, as far as that shows without building.
 
         Raises:
             NotBuiltError: it is no package.
-            UsageError: the builder does not take what is asked for beyond the commit, or there is
-                no such interpreter.
+            UsageError: the builder cannot do what is asked for beyond the commit, or there is no
+                such interpreter.
         """
         if revision.python:
             interpreters.named(revision.python)
@@ -97,22 +97,22 @@ class Builds:
             )
 
     def build(self, revision: Revision, like: Artefact | None = None) -> Artefact:
-        """Build a revision, or take the build that is there; where an environment is made for it,
-        with the versions of the other side, `like`, unless the revision asks for others.
+        """Build a revision, or take the build that is kept. If an environment is made for it, the
+        environment has the versions of the other side, `like`, unless the revision asks for others.
 
         Raises:
-            NotBuiltError: it does not build (the message ends with what the compiler said; all of
-                it is kept beside the builds), says of itself that it is another, or cannot have
-                what it requires.
-            UsageError: there is no cargo, no uv, or no such interpreter; or features are asked
-                of what has none.
+            NotBuiltError: it does not build (the message ends with the compiler's output, which is
+                kept in full beside the builds), it says that it is another build, or its
+                requirements cannot be installed.
+            UsageError: there is no cargo, no uv, or no such interpreter; or it has no features and
+                features are asked for.
         """
         self.check(revision)
         return allocators.told(self._built(revision, like), self.commits)
 
     @property
     def _of_criterion(self) -> bool:
-        """Whether what is built are the programs of its benches."""
+        """Whether the programs of criterion benches are built."""
         return self.configuration.kind == "criterion"
 
     def _built(self, revision: Revision, like: Artefact | None) -> Artefact:
@@ -147,7 +147,7 @@ class Builds:
     @contextlib.contextmanager
     def checked_out(self, revision: Revision) -> Iterator[tuple[Path, tuple[str, ...]]]:
         """The one checkout at a revision, for this process alone: its folder, and the features to
-        build with. A build in the block that fails is told of what the checkout lacks."""
+        build with. If a build in the block fails, its error says what the checkout lacks."""
         source = self.commits.repository()
         with checkouts.alone(self.folder) as lock:
             with as_usage_error():
@@ -157,7 +157,7 @@ class Builds:
                 yield checkout, own_features(checkout) if features is None else features
 
     def asked(self, revision: Revision, features: tuple[str, ...]) -> str:
-        """A digest of what Rust is compiled from, and how. Raises UsageError without cargo."""
+        """A digest of the Rust sources and build options. Raises UsageError without cargo."""
         return self._cargo(self.by).asked(revision, features)
 
     def cargo(self, checkout: Path, features: Iterable[str], verb: str, *options: str) -> Done:

@@ -1,5 +1,5 @@
-"""What a machine can tell apart, from its A/A restarts: error rates of the verdicts by resampling,
-the smallest change that is found, and what in the machine could be mended."""
+"""What can be measured on a machine, from its A/A restarts: error rates of the verdicts by
+resampling, the smallest change that is found, and what about the machine could be improved."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from rlox_opt.system.schema import NotNegative, Positive, read
 _DRAWS = 300
 _POWER = 0.95
 _THRESHOLDS = (1.0, 3.0)  # per cent: the default, and that of the hook and the workflow
-_LOAD = 0.25  # of a core, above which others are noticed
+_LOAD = 0.25  # cores: other programs that use more are mentioned
 
 
 def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """From A/A log-ratios by benchmark, two of each at the least: `{run_alarms, cell_alarms,
-    thresholds: {percent: {run_alarms, cell_alarms}}, benchmarks: {name: {sd, bias, alarms,
-    detectable}}}`. Alarms are shares of the runs or verdicts, those outside `thresholds` at the
-    default one; `detectable` is a ratio.
+    """From at least two A/A log-ratios of each benchmark: `{run_alarms, cell_alarms, thresholds:
+    {percent: {run_alarms, cell_alarms}}, benchmarks: {name: {sd, bias, alarms, detectable}}}`.
+    Alarms are shares of the runs or of the verdicts, outside `thresholds` at the default threshold;
+    `detectable` is a ratio.
 
-    A run of `diff` is drawn from the restarts with replacement, `_DRAWS` times.
+    A run of `diff` is simulated by drawing restarts with replacement, `_DRAWS` times.
     """
     rng = random.Random(0)
     drawn = [
@@ -74,7 +74,7 @@ def _alarms(runs: Sequence[Sequence[str]], benchmarks: int) -> dict[str, float]:
 
 
 def _flagged(drawn: Mapping[str, Sequence[float]], band: float) -> list[str]:
-    """The benchmarks that a drawn run of `diff` flags."""
+    """The benchmarks that a simulated run of `diff` flags."""
     settled: dict[str, Any] = {}
     for look in LOOKS:
         judgements = judge({name: of[:look] for name, of in drawn.items()}, band, settled)
@@ -83,8 +83,8 @@ def _flagged(drawn: Mapping[str, Sequence[float]], band: float) -> list[str]:
 
 
 def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
-    """The smallest ratio over 1 that a run of `diff` tells from 1 with a power of 95 %. A change
-    that is larger than a threshold by this factor is called slower at that threshold."""
+    """The smallest ratio over 1 that a run of `diff` distinguishes from 1 with a power of 95 %. A
+    change that exceeds a threshold by this factor is called slower at that threshold."""
     low, high = 0.0, 1.0
     drawn = [rng.choices(log_ratios, k=LOOKS[-1]) for _ in range(_DRAWS)]
     for _ in range(12):
@@ -104,7 +104,7 @@ def _found(log_ratios: Sequence[float]) -> bool:
 
 @dataclass
 class Detectable:
-    """Of one benchmark: the scatter of its log-ratios, and the smallest ratio that is found."""
+    """One benchmark's scatter of log-ratios, and the smallest ratio that is found."""
 
     sd: NotNegative
     detectable: Positive
@@ -112,7 +112,7 @@ class Detectable:
 
 @dataclass
 class Calibration:
-    """What is read of a calibration's record."""
+    """The parts of a calibration's record that are read."""
 
     date: str
     seconds_per_restart: Positive
@@ -120,13 +120,13 @@ class Calibration:
 
 
 def check_records(records: Path) -> None:
-    """See that `keep` can write. Raises NotWrittenError."""
+    """Check that `keep` can write. Raises NotWrittenError."""
     check_folder(records / slug(machine()))
 
 
 def keep(project: Project, kind: str, **facts: Any) -> tuple[Path, dict[str, Any]]:
-    """Write what was found on this machine, now, as a new record of a project; returns the file,
-    and all that it says. Without a `commit` among the facts, it is of the checkout as it is."""
+    """Write facts that were found on this machine, now, as a new record of a project. Returns the
+    file and its contents. Without a `commit` among the facts, the record names the checkout's."""
     date = f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
     origin = dict(zip(("commit", "dirty"), commit(project.root), strict=True))
     record = {"schema": 1, "date": date, "machine": machine(), **origin, **facts}
@@ -136,8 +136,8 @@ def keep(project: Project, kind: str, **facts: Any) -> tuple[Path, dict[str, Any
 
 
 def newest(records: Path, of: str | None = None) -> dict[str, Any] | None:
-    """The newest calibration of a machine, by its folder; without one of this. Raises
-    NotReadError."""
+    """The newest calibration of a machine, named by its folder; without a name, this machine's.
+    Raises NotReadError."""
     path = _newest(records / (of or slug(machine())))
     return read(path, dict[str, Any]) if path and read(path, Calibration) else None
 
@@ -147,7 +147,7 @@ def _newest(folder: Path) -> Path | None:
 
 
 def smallest(records: Path) -> dict[str, dict[str, float]]:
-    """By machine and benchmark, the smallest log-ratio that the machine can tell apart. Raises
+    """By machine and benchmark, the smallest log-ratio that can be found on the machine. Raises
     NotReadError."""
     by_machine: dict[str, dict[str, float]] = {}
     for of in sorted({path.parent.name for path in records.glob("*/*_calibration*.json")}):
@@ -158,8 +158,9 @@ def smallest(records: Path) -> dict[str, dict[str, float]]:
 
 
 def plan(records: Path, bands: Mapping[str, float], budget_s: float) -> Iterator[str]:
-    """What a comparison of these benchmarks, by their thresholds as log-ratios, will take on this
-    machine by its calibration, and what the budget cannot decide. Raises NotReadError."""
+    """What a comparison of these benchmarks will take on this machine by its calibration, and which
+    ones the budget cannot decide. `bands` are their thresholds as log-ratios. Raises
+    NotReadError."""
     path = _newest(records / slug(machine()))
     calibration = read(path, Calibration) if path else None
     seconds, known = GUESS_S, []
@@ -188,7 +189,7 @@ def plan(records: Path, bands: Mapping[str, float], budget_s: float) -> Iterator
 
 
 def advice() -> list[str]:
-    """What in the machine makes times noisy, where that can be told, and the remedy."""
+    """What makes times noisy on this machine, as far as it can be seen, with the remedy."""
     cores = len(os.sched_getaffinity(0))
     lines = []
     load = os.getloadavg()[0]

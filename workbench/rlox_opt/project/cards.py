@@ -22,8 +22,8 @@ from rlox_opt.system.schema import Id, NotNegative, Positive, read
 
 
 class Seam(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The one thing an optimisation varies: its `kind`, and its address in the tree. A `build` is
-    a pair of cargo's `profiles`, the one before and the one after."""
+    """The one place that an optimisation varies: its `kind`, and its address in the tree. A `build`
+    is a pair of cargo's `profiles`, the one before and the one after."""
 
     kind: Literal["function", "type", "build", "python", "setting"]
     address: str
@@ -35,9 +35,9 @@ class Seam(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Prediction(Struct, frozen=True, forbid_unknown_fields=True):
-    """Baseline time / optimised time as we expect it at one size of one workload, and `why`.
+    """The expected ratio of baseline time to optimised time at one size of one workload, and `why`.
 
-    Written down, by `rlox-opt predict`, before the form after is.
+    `rlox-opt predict` writes it before the form after is written.
     """
 
     workload: str
@@ -88,17 +88,18 @@ class Spot(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _bare(function: str) -> str:
-    """Its path without its type parameters, which name what it may never call."""
+    """A function's path without its type parameters, which name code that it may never call."""
     return function.partition("<")[0] or function
 
 
 class Card(Struct, frozen=True, forbid_unknown_fields=True):
     """One optimisation. `layer` is the part of the stack it changes.
 
-    `tolerance` is by how much its twins may differ, relative above 1 and absolute below; 0 is to
-    the bit. In the data plane it is float64's, and float32 has as many units in the last place.
-    `sizes` are those of its pair's workloads; `finding` says in prose what `record` measured, the
-    path of a file of `optimizations/record/` from the repository's root.
+    `tolerance` is the largest difference between its twins, relative above 1 and absolute below; 0
+    means equal to the bit. In the data plane it is that of float64, and float32 may differ by as
+    many units in the last place. `sizes` are those of its pair's workloads. `finding` says in prose
+    what was measured in `record`, a file of `optimizations/record/` named from the repository's
+    root.
     """
 
     id: Id
@@ -125,16 +126,16 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def in_build(self) -> bool:
-        """Whether its twins are chosen when the extension is built, by `feature`; otherwise the
-        program that runs chooses."""
+        """Whether its twins are chosen by `feature` when the extension is built; otherwise the
+        running program chooses."""
         return self.seam.kind in ("function", "type", "build")
 
 
 def load(project: Project) -> list[Card]:
-    """All cards of a project, P before R and by number; none where it has no folder of them.
+    """All cards of a project, those of P before those of R, by number; none without a folder.
 
-    Raises `NotReadError` for a card that does not hold to the schema, and for a `needs` or an `id`
-    that does not fit the other cards.
+    Raises `NotReadError` for a card that breaks the schema, and for a `needs` or an `id` that
+    contradicts other cards.
     """
     folder = project.cards
     cards = [parse(path) for path in sorted(folder.glob("*.toml"))]

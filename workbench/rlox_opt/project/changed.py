@@ -1,9 +1,9 @@
-"""What differs between the sources of two builds, as far as a sampled stack can be asked for it:
-functions that a change touches, and lines that it adds.
+"""What differs between the sources of two builds, as far as a sampled stack can be compared with
+it: the functions that a change touches, and the lines that it adds.
 
-The installed files of both sides are read, so that releases and working trees are as good as
-commits. Of compiled code, whose sources no build holds, the commits are asked for the names of
-functions near what changed.
+The installed files of both sides are read, so that this works for releases and working trees as it
+does for commits. Builds contain no sources of compiled code. For those, the commits give the names
+of the functions around changed lines.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rlox_opt.project.blind import COMPILED, code, first_line, functions
 from rlox_opt.project.commits import Commits
 
 _Node = ast.FunctionDef | ast.AsyncFunctionDef
-# How a function begins in Rust, in Cython, and in C and its kin: the name is the first group that
-# is there.
+# The beginning of a function in Rust, in Cython, and in C and similar languages. Its name is the
+# first group that matches.
 _BEGINS = re.compile(
     r"^\s*(?:pub(?:\([\w ]+\))? |const |async |unsafe |extern \"C\" )*fn (\w+)"
     r"|^\s*(?:cp?def|def)\s+(?:[\w\[\]:, *]+\s)?\*?(\w+)\s*\("
@@ -32,7 +32,7 @@ _BEGINS = re.compile(
 
 @dataclass(frozen=True)
 class File:
-    """One file as both sides have it; "" where one has not."""
+    """One file of both sides; "" for a side that lacks it."""
 
     base: str
     head: str
@@ -43,7 +43,7 @@ class File:
 
     @cached_property
     def touched(self) -> frozenset[str]:
-        """Names of functions that are other than before, in one of the sides or in both."""
+        """Names of the functions that differ, of either side."""
         if self.base == self.head:
             return frozenset()
         old, new = self._of["base"], self._of["head"]
@@ -54,7 +54,7 @@ class File:
         )
 
     def function(self, side: str, line: int) -> str | None:
-        """The innermost function that holds a line."""
+        """The innermost function that contains a line."""
         holding = [
             (node.end_lineno or node.lineno, -node.lineno, name)
             for name, node in self._of[side].items()
@@ -63,35 +63,35 @@ class File:
         return min(holding)[2] if holding else None
 
     def begins(self, name: str) -> int | None:
-        """The line in head, or else in base, where a function begins."""
+        """The line where a function begins in head, or if it is not there, in base."""
         node = self._of["head"].get(name) or self._of["base"].get(name)
         return node.lineno if node else None
 
     @cached_property
     def _pairs(self) -> Mapping[int, int]:
-        """Lines of head by those of base that say the same."""
+        """Line numbers of head by those of the equal lines of base."""
         old, new = self.base.splitlines(), self.head.splitlines()
         blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
         return {b.a + n + 1: b.b + n + 1 for b in blocks for n in range(b.size)}
 
     @cached_property
     def new(self) -> frozenset[int]:
-        """Lines of head that base has not."""
+        """The lines of head that base lacks."""
         return frozenset(range(1, len(self.head.splitlines()) + 1)) - {*self._pairs.values()}
 
     def in_head(self, side: str, line: int) -> int | None:
-        """The same line in head; None: it is gone."""
+        """The number of the same line in head; None if head lacks it."""
         return line if side == "head" else self._pairs.get(line)
 
     def text(self, line: int) -> str:
-        """A line of head."""
+        """The text of a line of head."""
         lines = self.head.splitlines()
         return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
 @dataclass
 class Changed:
-    """What differs between two builds in these folders. `compiled` are names of functions in
+    """The differences between two builds in these folders. `compiled` are names of functions in
     compiled sources that the change touches."""
 
     base: Path
@@ -107,8 +107,8 @@ class Changed:
 
 
 def compiled(commits: Commits, base: str, head: str) -> frozenset[str]:
-    """Names of functions that the change between two commits touches in compiled sources: of those
-    in which a line is new or gone, by how such functions begin."""
+    """Names of the functions in compiled sources that the change between two commits touches: those
+    with an added or removed line. Where a function begins is found by patterns."""
     names: set[str] = set()
     for before, after in commits.changed(base, head):
         if PurePosixPath(after or before).suffix in COMPILED:
@@ -123,7 +123,7 @@ def compiled(commits: Commits, base: str, head: str) -> frozenset[str]:
 
 
 def _around(lines: list[str], first: int, end: int) -> Iterator[str]:
-    """Functions that begin in these lines, and the one that the first of them lies in."""
+    """The functions that begin in these lines, and the function around the first line."""
     for number in range(min(first, len(lines) - 1), -1, -1):
         if name := _begun(lines[number]):
             yield name

@@ -1,4 +1,5 @@
-"""The one checkout that revisions are built in: one process has it; it is whole, or made anew."""
+"""The one checkout that revisions are built in. One process at a time uses it, and a broken one is
+made anew."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from rlox_opt.system.scratch import remove_left, scratch
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[int]:
-    """Only this process works in `folder`; gives the descriptor of the lock. What one that was
-    killed left half made is removed."""
+    """Lock `folder` for this process; gives the lock's descriptor. What a killed process left
+    unfinished is removed."""
     ignored(folder)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -28,8 +29,7 @@ def alone(folder: Path) -> Iterator[int]:
 
 
 def ignored(folder: Path) -> None:
-    """Make a folder whose contents git passes over: builds and what they need are nothing that the
-    project would commit."""
+    """Make a folder that git ignores, since builds are not to be committed."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ".gitignore"
     if not path.exists():
@@ -37,16 +37,15 @@ def ignored(folder: Path) -> None:
 
 
 def moved(folder: Path, lock: int, source: Repository, commit: str) -> tuple[Path, tuple[str, ...]]:
-    """The checkout of `source` in `folder`, at a commit, with its submodules, and a sentence for
-    each of these that cannot be had. One that is broken is made anew, and takes its place when it
-    is whole.
+    """The checkout of `source` in `folder`, moved to a commit, with its submodules; and a sentence
+    for each submodule that cannot be had. A broken checkout is replaced once a new one is complete.
 
     Raises:
         GitError: `source` does not have the commit, or not all of it.
     """
     place, kept = Checkout(of(folder), lock), submodules_of(folder)
     try:
-        # What is unchanged keeps its time stamp, so that cargo need not compile it again.
+        # Unchanged files keep their time stamps, so that cargo does not compile them again.
         lacking = submodules.moved(place, source, commit, kept)
     except (GitError, OSError):
         with scratch(folder) as making:
@@ -64,5 +63,5 @@ def of(folder: Path) -> Path:
 
 
 def submodules_of(folder: Path) -> Path:
-    """Where submodules are kept that were fetched for the checkout in `folder`."""
+    """Where the submodules fetched for the checkout in `folder` are kept."""
     return folder / "submodules"

@@ -1,4 +1,4 @@
-"""Commits of a project, as people name them, and what git knows of each."""
+"""The commits of a project, named as users name them, and what git knows of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlox_opt.system.usage import UsageError
 
 WORKING_TREE = "."
 RELEASE = "pypi:"
-"""What the name of a release as a side begins with."""
+"""The beginning of a release's name as a side."""
 
 _FEATURE = re.compile(r"[a-z0-9-]+")
 _BRANCHED = "..."  # git's: A...B is the commit at which A and B parted
@@ -33,7 +33,7 @@ class Revision:
     """As asked: "main", ".", "pypi:networkx==3.2"."""
 
     commit: str
-    """The commit's hash; of a release the text itself."""
+    """The commit's hash; for a release, the text itself."""
 
     features: tuple[str, ...] | None = None
     """The cargo features to build it with; None: those of its own pyproject.toml."""
@@ -42,21 +42,21 @@ class Revision:
     """A version ("3.11") or the path of an interpreter; "": the project's choice."""
 
     extra: tuple[str, ...] = ()
-    """Requirements that its environment has on top: ("numpy==1.26",)."""
+    """Further requirements of its environment: ("numpy==1.26",)."""
 
     @property
     def is_release(self) -> bool:
-        """Whether it is a release, and no commit."""
+        """Whether it is a release and not a commit."""
         return self.text.startswith(RELEASE)
 
     @property
     def needs_environment(self) -> bool:
-        """Whether it asks for what only an environment of its own has."""
+        """Whether it asks for something that needs an environment of its own."""
         return bool(self.is_release or self.python or self.extra)
 
     @property
     def title(self) -> str:
-        """For people: as it was asked for, with its commit."""
+        """The revision for users: as it was asked for, with its commit."""
         if self.commit == self.text:  # a release
             return self.text
         name, plus, listed = self.text.partition("+")
@@ -66,8 +66,8 @@ class Revision:
 
 @dataclass(frozen=True)
 class Commits:
-    """Those of the checkout in `root`. Commits of its working tree are kept in `beside`, and
-    nothing is written into the checkout.
+    """The commits of the checkout in `root`. Commits made of its working tree are kept in `beside`,
+    and nothing is written into the checkout.
 
     All methods raise UsageError where git is missing or fails.
     """
@@ -121,8 +121,8 @@ class Commits:
         return "; the clone is shallow: `git fetch --unshallow`" if shallow else ""
 
     def between(self, good: Revision, bad: Revision) -> list[str]:
-        """The commits after `good`, in order, to `bad`: along the first parents, where `good`
-        is one.
+        """The commits after `good` up to `bad`, in order. If `good` is among the first parents,
+        only these are followed.
 
         Raises:
             UsageError: `bad` does not descend from `good`.
@@ -140,12 +140,12 @@ class Commits:
         return commits
 
     def since(self, base: str, head: str) -> list[str]:
-        """The commits that `head` has and `base` has not."""
+        """The commits that `head` contains and `base` does not."""
         return self._run("rev-list", _END, f"{base}..{head}").split()
 
     def line(self, tip: str = "HEAD", *paths: str) -> list[str]:
-        """A commit and its first parents, the oldest first, or those that changed one of the paths;
-        none outside a checkout."""
+        """A commit and its first parents, the oldest first; with paths, only those that changed one
+        of them. Empty outside a checkout."""
         try:
             return self._run(
                 "rev-list", "--first-parent", "--reverse", _END, tip, "--", *paths
@@ -154,7 +154,7 @@ class Commits:
             return []
 
     def described(self, commit: str) -> str:
-        """A commit in a line: its hash, date and subject, without what would steer a terminal."""
+        """A commit in one line: hash, date and subject, without terminal control characters."""
         said = self._run("show", "--no-patch", "--format=%h %as %s", _END, commit)
         return "".join(of if of.isprintable() else "\N{REPLACEMENT CHARACTER}" for of in said)
 
@@ -175,7 +175,7 @@ class Commits:
         ]
 
     def about(self, commit: str) -> tuple[str | None, datetime.datetime, str]:
-        """A commit's first parent, its time and its subject."""
+        """A commit's first parent (None without one), its time and its subject."""
         first, _, subject = self._run(
             "show", "--no-patch", "--format=%cI %P%n%s", _END, commit
         ).partition("\n")
@@ -183,26 +183,26 @@ class Commits:
         return next(iter(parents), None), moment(when), subject
 
     def ancestors(self, commit: str, most: int) -> list[str]:
-        """Those before it along the first parents, the nearest first."""
+        """The commits before it along the first parents, the nearest first."""
         return self._run(
             "rev-list", "--first-parent", f"--max-count={most + 1}", _END, commit
         ).split()[1:]
 
     def text(self, commit: str, path: str) -> str:
-        """A file as it is in a commit; "" where it is not."""
+        """The text of a file in a commit; "" if the commit lacks it."""
         repository = self.repository()
         with as_usage_error():
             return repository.maybe("show", _END, f"{commit}:{path}") or ""
 
     def holding(self, commit: str, text: str, *paths: str) -> list[str]:
-        """The files of a commit that hold a text, of those that git's patterns find."""
+        """The files of a commit that contain a text, among those that match git's patterns."""
         named = ("--name-only", "-z", "-I", "--fixed-strings", "-e", text, commit, "--", *paths)
         said = self._maybe("grep", *named) or ""
         return [path.removeprefix(f"{commit}:") for path in said.split("\0") if path]
 
     def changed(self, base: str, head: str) -> list[tuple[str, str]]:
-        """The files that two commits do not have alike, by their paths in each; "" is for a file
-        that one of them lacks."""
+        """The files that differ between two commits, by their paths in both; "" for a commit that
+        lacks the file."""
         fields = self._run(
             "diff-tree", "-r", "--name-status", "--find-renames", "-z", _END, base, head
         ).split("\0")
@@ -220,11 +220,11 @@ class Commits:
         return bool(self._run("status", "--porcelain"))
 
     def tree(self, commit: str, *paths: str) -> str | None:
-        """What git calls these parts of a commit; None where there is no such commit."""
+        """Git's ids of these parts of a commit; None if there is no such commit."""
         return self._maybe("ls-tree", _END, commit, "--", *paths)
 
     def repository(self) -> git.Repository:
-        """The checkout's, with the commits of its working tree."""
+        """The checkout's repository, with the commits made of its working tree."""
         with as_usage_error():
             return dataclasses.replace(git.of(self.root), beside=self.beside / "objects")
 
@@ -264,7 +264,7 @@ def later(base: str) -> str:
 
 @contextlib.contextmanager
 def as_usage_error() -> Iterator[None]:
-    """What is wrong with git or with the repository, for who asked."""
+    """Raises errors of git and of the repository as UsageError."""
     try:
         yield
     except git.GitError as error:

@@ -1,5 +1,5 @@
-"""What a conda environment file (environment.yml) asks for, in the terms of asv's matrix: of conda
-by name and version, and of pip."""
+"""What a conda environment file (environment.yml) asks for, in the terms of asv's matrix: conda
+packages by name and version, and pip's requirements."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 import yaml
 
-_MOST = 1 << 16  # characters: the longest there are have a tenth
+_MOST = 1 << 16  # characters: ten times the longest known
 # channel::name, with the version that follows after a space or a sign, or in brackets.
 _ASKED = re.compile(r"(?:[^\s:]+(?:/[^\s:]+)?::?)?([\w.-]+)\s*(.*)", re.DOTALL)
 _IN_BRACKETS = re.compile(r"\[.*?\bversion\s*=\s*['\"]?([^'\"\]]+).*\]|\[.*\]")
 _PYTHON = re.compile(r"=*\s*(3\.\d+)(\.\*|\.\d+)?(\s*=.*)?")
-# What every environment has, or what has another name for uv.
+# Packages that every environment has, or that have another name for uv.
 _OF_THE_ENVIRONMENT = ("python", "pip", "wheel", "setuptools", "conda", "mamba", "nodefaults")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Versions by name of conda's packages ("" is any), what is asked of pip as it stands, and the
-    version of Python, where it is one."""
+    """Versions of conda's packages by name ("" is any), pip's requirements unchanged, and the
+    version of Python if one is named."""
 
     conda: dict[str, str]
     pip: tuple[str, ...]
@@ -30,7 +30,7 @@ class Asked:
 
 
 def parse(text: str) -> Asked:
-    """What a file says. Raises ValueError where it is none, in one line."""
+    """Read such a file. Raises ValueError with a message of one line if it is not one."""
     if len(text) > _MOST:
         raise ValueError(f"has {len(text)} characters, and such a file is never so long")
     try:

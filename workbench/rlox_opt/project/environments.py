@@ -1,8 +1,9 @@
 """Environments: an interpreter with requirements, without the measured package.
 
-What requirements become is resolved once and kept, so that a side is measured tomorrow with what it
-was measured with today. An environment is made beside its place and moved there when it is whole;
-sides that ask for the same share it.
+Requirements are resolved once to exact versions, which are kept, so that a side is measured
+tomorrow with the packages of today. An environment is made next to its place, and moved there when
+it is complete.
+Sides with the same requirements share it.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.uv import reason, uv
 
 _KEPT = 32  # environments
-_DIGITS = 16  # of a name
+_DIGITS = 16  # of a folder's name
 _RUNNER = re.compile(r"^\s*(?:from|import)\s+asv_runner\b", re.MULTILINE)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 _OBJECTS = re.compile(r"^\s*(?:def\s+mem_|class\s+Mem[A-Z_])", re.MULTILINE)  # asv's own pattern
-# A name that uv names as the cause; what it says of a package without a wheel has other words.
+# The name that uv gives as the cause. For a package without a wheel its words are different.
 _CAUSES = (
     re.compile(r"(?:Because|because|and) (?P<name>[\w.-]+) was not found in the (?:package )?"),
     re.compile(r"(?:Because|because|and) (?P<name>[\w.-]+)\S* has no usable wheels"),
@@ -45,12 +46,11 @@ _CAUSES = (
 
 
 class NotResolvedError(RuntimeError):
-    """Requirements that cannot be had together; the message is one line, with uv's reason."""
+    """Requirements that cannot be installed together. The message is one line with uv's reason."""
 
 
 class Locked(msgspec.Struct, frozen=True):
-    """What requirements became: `pins` ("numpy==2.3.1"), sorted, and `notes` on what was left
-    out."""
+    """Resolved requirements: `pins` ("numpy==2.3.1"), sorted, and `notes` on those left out."""
 
     pins: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -58,8 +58,8 @@ class Locked(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter with requirements: `python` is that of the virtual environment, `locked` what
-    is installed in it, and `notes` tell what was asked for and is not."""
+    """An interpreter with requirements. `python` is the virtual environment's, `locked` are the
+    packages installed in it, and `notes` name requirements that are not."""
 
     python: Path
     locked: tuple[str, ...] = ()
@@ -67,13 +67,13 @@ class Environment:
 
     @property
     def folder(self) -> Path:
-        """That of the virtual environment."""
+        """The folder of the virtual environment."""
         return self.python.parents[1]
 
 
 @dataclass(frozen=True)
 class Environments:
-    """Those that are kept in `folder`."""
+    """The environments that are kept in `folder`."""
 
     folder: Path
 
@@ -85,15 +85,15 @@ class Environments:
         droppable: Collection[str] = (),
         without: str = "",
     ) -> Environment:
-        """The environment of an interpreter (a version, or a path) with these requirements, made if
-        it is not there.
+        """The environment of an interpreter (a version, or a path) with these requirements. It is
+        made if there is none.
 
-        Versions of the environment `like`, the other side's, are kept unless these requirements
-        forbid them. Of requirements that are `droppable` by name, those that have no wheel are left
-        out, with a note. The distribution `without`, the measured one, is not installed.
+        The versions of `like`, the other side's environment, are kept unless these requirements
+        forbid them. Requirements whose names are in `droppable` are left out with a note if they
+        have no wheel. The distribution `without`, the measured one, is not installed.
 
         Raises:
-            NotResolvedError: the requirements cannot be had together, or not be installed.
+            NotResolvedError: the requirements cannot be installed together, or not at all.
             UsageError: the interpreter is not installed, or there is no uv.
         """
         of = interpreters.named(python) if isinstance(python, str) else python
@@ -101,7 +101,7 @@ class Environments:
         return self.having(of, self.locked(of, requirements, pins, droppable, without))
 
     def having(self, python: Interpreter, locked: Locked) -> Environment:
-        """The environment that has just these versions, made if it is not there. Raises
+        """The environment with exactly these versions. It is made if there is none. Raises
         NotResolvedError."""
         folder = self.folder / _digest(python.title, *locked.pins)
         if not (folder / "bin" / "python").exists():
@@ -117,8 +117,8 @@ class Environments:
         droppable: Collection[str] = (),
         without: str = "",
     ) -> Locked:
-        """What requirements become, with the versions of the pins `like` where they allow it. It is
-        resolved once and kept. Raises NotResolvedError."""
+        """The requirements resolved to exact versions, with those of the pins `like` where they
+        allow it. They are resolved once and kept. Raises NotResolvedError."""
         asked, names = (
             sorted(dict.fromkeys(requirements)),
             {canonicalize_name(n) for n in droppable},
@@ -148,8 +148,8 @@ class Environments:
             while True:
                 (folder / "asked.txt").write_text("".join(f"{of}\n" for of in asked))
                 (folder / "locked.txt").write_text("".join(f"{of}\n" for of in like))
-                # What conda has and PyPI has not may be there under its name as something else,
-                # whose sources we would rather not run.
+                # A package of conda's may have another project's name on PyPI, and building that
+                # from source would run unknown code.
                 words = ["pip", "compile", "asked.txt", "--output-file", "locked.txt", "--quiet"]
                 words += ["--no-header", "--no-annotate", "--python", str(python.path)]
                 words += [word for of in sorted(droppable) for word in ("--only-binary", of)]
@@ -169,7 +169,8 @@ class Environments:
         return Locked(tuple(found), tuple(notes))
 
     def _make(self, folder: Path, python: Interpreter, locked: Locked) -> None:
-        """The environment in `folder`: whole or not at all, whoever else makes it meanwhile."""
+        """Make the environment in `folder`: completely or not at all, even if another process makes
+        it meanwhile."""
         checkouts.ignored(self.folder)
         with scratch(self.folder) as making:
             new = making / "new"
@@ -178,7 +179,7 @@ class Environments:
             try:
                 new.rename(folder)
             except OSError:
-                if not (folder / "bin" / "python").exists():  # else another was sooner
+                if not (folder / "bin" / "python").exists():  # another process was not faster
                     raise
 
     def _forget_oldest(self) -> None:
@@ -187,10 +188,10 @@ class Environments:
             shutil.rmtree(path, ignore_errors=True)
 
     def fresh(self, new: Path, python: Interpreter, locked: Locked) -> None:
-        """A new environment in the folder `new`, whose parent is a scratch folder. Raises
+        """Make an environment in the folder `new`, whose parent is a scratch folder. Raises
         NotResolvedError."""
         making = new.parent
-        # Scripts of a relocatable one find their interpreter wherever it is moved.
+        # Scripts of a relocatable environment find their interpreter after it is moved.
         made = (
             "venv",
             "--quiet",
@@ -213,15 +214,16 @@ class Environments:
 
 
 def needed_by(suite: Path) -> tuple[str, ...]:
-    """What a folder of benchmarks needs itself: asv_runner where it imports that, and pympler,
-    which weighs the objects of `mem_` benchmarks."""
+    """What a folder of benchmarks itself needs: asv_runner if it imports that, and pympler, which
+    measures the objects of `mem_` benchmarks."""
     texts = _texts(suite)
     found = {"asv-runner": _RUNNER, "pympler": _OBJECTS}
     return tuple(name for name, of in found.items() if any(of.search(text) for text in texts))
 
 
 def imported_by(suite: Path) -> set[str]:
-    """What a folder of benchmarks imports, as if distributions were called as their modules."""
+    """What a folder of benchmarks imports, on the assumption that distributions are named as their
+    modules are."""
     return {canonicalize_name(of) for text in _texts(suite) for of in _IMPORTED.findall(text)}
 
 
@@ -232,9 +234,9 @@ def _texts(suite: Path) -> list[str]:
 def known(
     requirements: Sequence[str], of_conda: Collection[str], named: Collection[str], suite: Path
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Requirements without those that only conda names, with a note on what is left out: on PyPI a
-    name may be a stranger's. What the package's own metadata has `named`, or the suite imports, is
-    what is meant."""
+    """Requirements without those that only conda names, with a note on what is left out: the same
+    name on PyPI may be another project's. A name is kept if the package's own metadata has it (in
+    `named`) or if the suite imports it."""
     doubtful = {canonicalize_name(of) for of in of_conda} - {*named} - imported_by(suite)
     out = [of for of in requirements if name_of(of) in doubtful]
     kept = tuple(of for of in requirements if of not in out)
@@ -250,13 +252,13 @@ def known(
 
 
 def joined(requirements: Sequence[str], instead: Sequence[str]) -> tuple[str, ...]:
-    """Requirements, of which those of the same name as one in `instead` give way to it."""
+    """Requirements, in which those in `instead` replace others of the same name."""
     names = {name_of(of) for of in instead}
     return (*(of for of in requirements if name_of(of) not in names), *instead)
 
 
 def any_version(requirement: str) -> str:
-    """A requirement without what it says of the version."""
+    """A requirement without its version."""
     try:
         asked = Requirement(requirement)
     except InvalidRequirement:  # a path or a URL, which uv understands
@@ -275,7 +277,7 @@ def name_of(requirement: str) -> str:
 
 
 def _lacking(said: str, asked: Sequence[str], droppable: Collection[str]) -> str:
-    """The requirement that uv names as lacking, if it may be left out; "" otherwise."""
+    """The requirement that uv names as missing, if it may be left out; otherwise ""."""
     said = " ".join(re.sub(r"^[\s×╰─▶├│]+", "", line) for line in said.splitlines())
     found = {str(canonicalize_name(of["name"])) for cause in _CAUSES for of in cause.finditer(said)}
     there = {name_of(of) for of in asked}

@@ -1,4 +1,4 @@
-"""Why a benchmark takes another time than before: what of its calls has grown, or shrunk."""
+"""Why a benchmark takes longer or shorter than before: which parts of its calls changed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-BENCHMARK_S = 25.0  # for one benchmark: processes, samples and their reading
-MOST = 3  # benchmarks are looked into
+BENCHMARK_S = 25.0  # for one benchmark: processes, samples and reading them
+MOST = 3  # benchmarks that are examined
 
 
 @dataclass(frozen=True)
 class Told:
-    """A part of the change with its 95 % interval, and what it is of: `whose` code, `name` in the
-    file or library `place`. `in_diff` says whether the change touches it, None where nobody can
-    tell; `line` is where it begins in head (0 unknown), `text` its source, `within` the part that
-    is spent in it and in what it calls, but for other functions that the change touches."""
+    """A part of the change, with its 95 % interval. `whose` is the owner of the code, `name` the
+    function in the file or library `place`. `in_diff` says whether the change touches it (None if
+    that is not known). `line` is where it begins in head (0: unknown), `text` its source. `within`
+    is the part spent in it and in what it calls, except in other functions that the change
+    touches."""
 
     whose: str
     part: float
@@ -30,12 +31,12 @@ class Told:
 
     @property
     def surely(self) -> bool:
-        """Whether it takes part in the change for certain."""
+        """Whether its whole interval lies above zero."""
         return self.low > 0
 
     @property
     def where(self) -> str:
-        """ "thing/sums.py:total", "libgeos:GEOSArea"; whose code, where that is all."""
+        """ "thing/sums.py:total", "libgeos:GEOSArea"; only the owner if no more is known."""
         return f"{self.place}:{self.name}" if self.name else self.whose
 
     def facts(self) -> dict[str, Any]:
@@ -47,9 +48,10 @@ class Told:
 
 @dataclass
 class Why:
-    """What was found of one benchmark. `ratio` is time in head / time in base, of whose change
-    all parts are; None where head alone was looked at, and they are parts of its time. `samples`
-    are those of base and head by sampler; `missing` says what could not be seen, and why."""
+    """What was found about one benchmark. `ratio` is time in head / time in base, and the parts are
+    those of the difference. If only head was examined it is None, and they are parts of its time.
+    `samples` are those of base and head by sampler. `missing` says what could not be seen, and
+    why."""
 
     benchmark: str
     ratio: float | None

@@ -1,5 +1,5 @@
-"""What the measured package says of itself, asked only when it is wanted: importing it takes most
-of a second, and a project need not have it in this environment."""
+"""What the measured package says of itself. It is imported only when that is needed: importing
+takes most of a second, and this environment may not have the package."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from rlox_opt.system.usage import UsageError
 
 @dataclass(frozen=True)
 class Installed:
-    """`package` as this environment has it, with the extension `library`. All methods
-    but `there`, `has_pairs` and `around` raise UsageError where it cannot be imported."""
+    """`package` as this environment has it, with the extension `library`. All methods but `there`,
+    `has_pairs` and `around` raise UsageError if it cannot be imported."""
 
     package: str
     library: str
     beside: tuple[str, ...]
-    """Distributions that take part in what it does."""
+    """Distributions whose versions matter for the measurements."""
 
     laboratory: str = ""
-    """The extension that has the pairs of twins, where that is another."""
+    """The extension with the pairs of twins, if that is another one."""
 
     def there(self) -> bool:
-        """Whether this environment has it."""
+        """Whether this environment has the package."""
         return find_spec(self.package) is not None
 
     def build_info(self) -> Mapping[str, Any]:
@@ -42,20 +42,20 @@ class Installed:
         return said
 
     def pairs(self) -> list[tuple[str, str, list[dict[str, int]]]]:
-        """The workloads whose twins it holds side by side: id, name and sizes of each."""
+        """The workloads of which it contains both twins: id, name and sizes of each."""
         catalogue: list[tuple[str, str, list[dict[str, int]]]] = self._twins().pairs.catalogue()
         return catalogue
 
     def has_pairs(self) -> bool:
-        """Whether it is here with an extension that has them."""
+        """Whether this environment has an extension with the pairs."""
         if not self.there():
             return False
-        # First, since its own error tells more than that of a search beside it.
+        # Imported first, since an error of the extension itself is clearer.
         _imported(f"{self.package}.{self.library}")
         return not self.laboratory or bool(find_spec(f"{self.package}.{self.laboratory}"))
 
     def paired(self) -> set[str]:
-        """Ids of the optimisations whose twins it holds."""
+        """Ids of the optimisations of which it contains both twins."""
         return {id_ for id_, _, _ in self.pairs()}
 
     def extension(self) -> Path:
@@ -63,7 +63,7 @@ class Installed:
         return Path(_imported(f"{self.package}.{self.library}").__file__ or "")
 
     def extension_of_twins(self) -> tuple[Path, Mapping[str, Any]]:
-        """The file of the extension that has the twins, and how that one was built."""
+        """The file of the extension with the twins, and how it was built."""
         extension = self._twins()
         return Path(extension.__file__ or ""), extension.build_info()
 
@@ -71,7 +71,7 @@ class Installed:
         return _imported(f"{self.package}.{self.laboratory or self.library}")
 
     def versions(self) -> dict[str, str | None]:
-        """Versions of what takes part; None for what is not installed."""
+        """Versions of the package and of those beside it; None for what is not installed."""
         build = self.build_info()
         return {
             self.package: build.get("version") or version(self.package),
@@ -86,7 +86,7 @@ class Installed:
 
 
 def _imported(module: str) -> ModuleType:
-    import numpy  # noqa: F401  # first: an extension that imports it itself may not bear Ctrl-C
+    import numpy  # noqa: F401  # before an extension that imports NumPy and may not survive Ctrl-C
 
     try:
         return importlib.import_module(module)
@@ -98,7 +98,7 @@ def _imported(module: str) -> ModuleType:
 
 
 def version(distribution: str) -> str | None:
-    """Of what is installed, or of the program perf; None where it is not there."""
+    """The version of an installed distribution, or of the program perf; None without it."""
     if distribution == "perf":
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             asked = ("perf", "--version")

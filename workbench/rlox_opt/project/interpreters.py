@@ -1,4 +1,4 @@
-"""The interpreters that are installed, and which of them runs a side."""
+"""The installed interpreters, and the choice of one for a side."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rlox_opt.system.commands import run
 from rlox_opt.system.usage import UsageError
 from rlox_opt.system.uv import environment, uv
 
-_OLDEST = Version("3.8")  # what runs inside a side is written for it
+_OLDEST = Version("3.8")  # which the programs that run inside a side support
 _VERSION = re.compile(r"3(\.\d+){0,2}t?")
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python: the path of its program, its version ("3.11.7"), and what its extensions are built
-    for ("cpython-3.11")."""
+    """A Python interpreter: the path of its program, its version ("3.11.7"), and the ABI of its
+    extensions ("cpython-3.11")."""
 
     path: Path
     version: str
@@ -35,22 +35,22 @@ class Interpreter:
 
     @property
     def title(self) -> str:
-        """For people, and to tell two apart that are not the same program."""
+        """The interpreter for users, with what distinguishes two of the same version."""
         return f"{self.abi.partition('-')[0]} {self.version} ({self.path})"
 
     def fits(self, requires: str) -> bool:
-        """Whether a package that asks for these versions (">=3.10") runs with it."""
+        """Whether a package with this `requires-python` (">=3.10") runs with it."""
         with contextlib.suppress(InvalidSpecifier):
             return SpecifierSet(requires).contains(self.version, prereleases=True)
-        return True  # what nobody can read forbids nothing
+        return True  # an unreadable requirement forbids nothing
 
 
 @functools.cache
 def installed() -> tuple[Interpreter, ...]:
-    """Those that uv, PATH or pyenv know: the running one first, then the newest."""
+    """The interpreters that uv, PATH or pyenv know: the running one first, then the newest."""
     home = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     search = [os.environ.get("PATH", os.defpath), *map(str, home.glob("versions/*/bin"))]
-    # The shims of pyenv look like interpreters, and are none outside of its shell.
+    # pyenv's shims look like interpreters, but work only in its own shell.
     path = os.pathsep.join(of for part in search for of in part.split(os.pathsep)
                            if Path(of) != home / "shims")  # fmt: skip
     listed = ("python", "list", "--only-installed", "--output-format", "json")
@@ -68,15 +68,15 @@ def installed() -> tuple[Interpreter, ...]:
 
 @functools.cache
 def running() -> Interpreter:
-    """The one that runs this, without its virtual environment."""
+    """The interpreter that runs this process, without its virtual environment."""
     path = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     version = platform.python_version()
     return Interpreter(path, version, f"{sys.implementation.name}-{version.rpartition('.')[0]}")
 
 
 def named(text: str) -> Interpreter:
-    """The interpreter of a version ("3.11", "3.13t") or of a path. Raises UsageError where it is
-    not installed: the line names those that are."""
+    """The interpreter of a version ("3.11", "3.13t") or of a path. Raises UsageError, which names
+    the installed ones, if there is no such interpreter."""
     if not _VERSION.fullmatch(text):
         return _at(text)
     wanted = text.removesuffix("t")
@@ -113,14 +113,14 @@ def _at(text: str) -> Interpreter:
 def chosen(
     asked: str, pythons: Sequence[str], requires: str, like: str = ""
 ) -> tuple[Interpreter, str]:
-    """The interpreter of a side, and a note where it is not the first one that was wanted.
+    """The interpreter of a side, and a note if it is not the first choice.
 
-    What is `asked` for decides. Else it is the other side's (its path, `like`) where a package that
-    `requires` such versions runs with it; else the first of the suite's `pythons` that is installed
-    and fits; else the running one; else the newest that is installed.
+    An interpreter that is `asked` for decides. The next choices are the other side's (its path is
+    `like`) if the package `requires` such a version; the first installed one of the suite's
+    `pythons` that fits; the running one; and the newest installed one.
 
     Raises:
-        UsageError: what is asked for is not installed, or none that is installed fits.
+        UsageError: the one asked for is not installed, or none that is installed fits.
     """
     if asked:
         return named(asked), ""

@@ -1,6 +1,6 @@
-"""What `[tool.rlox-opt.layers]` says: whose code is whose, and what reports call it.
+"""The settings `[tool.rlox-opt.layers]`: whose code is whose, and how reports name it.
 
-layers.toml beside this file holds what is so in every project.
+layers.toml beside this file has what is the same in every project.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 
 class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A part that time is divided into: its id, its title, and its colour as CSS names one."""
+    """A part that time is divided into: its id, its title, and its colour in CSS."""
 
     name: str
     title: str
@@ -21,8 +21,8 @@ class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose code a frame is whose `module` (a source file or a library) and `function` these
-    patterns find. Without a layer it works for its caller."""
+    """The owner of frames whose `module` (a source file or a library) and `function` match these
+    patterns. Without a layer their code works for its caller."""
 
     module: str
     """A pattern of source files or libraries."""
@@ -31,18 +31,18 @@ class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A pattern of functions; "" for all."""
 
     layer: str | None = None
-    """Whose code that is: a layer, or an owner that roles divide into layers."""
+    """The owner: a layer, or an owner whose code roles divide into layers."""
 
 
 class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The layer of the code of owners, where a `function` is on the stack, one of `phases` is open,
-    or it is one of the `parts` of torch's work."""
+    """The layer of some owners' code under a condition: a `function` is on the stack, one of
+    `phases` is open, or the work is one of the `parts` of torch's."""
 
     of: tuple[str, ...]
-    """The owners whose code it is."""
+    """The owners of the code."""
 
     layer: str
-    """The layer that their code then belongs to."""
+    """The layer that their code then counts for."""
 
     function: str = ""
     """A pattern of functions on the stack."""
@@ -67,25 +67,26 @@ class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The layer of an owner that no role fits."""
 
     parallel: dict[str, str] = {}
-    """By owner: functions or libraries below which a wait is for other threads, and not idle."""
+    """By owner: functions or libraries in which a waiting thread waits for the owner's other
+    threads, and is not idle."""
 
     homes: dict[str, str] = {}
-    """By layer: modules to which a stack without any owner belongs."""
+    """By layer: modules whose frames decide where no frame has an owner."""
 
     calls: dict[str, str] = {}
-    """By owner: what the C functions of Python and NumPy that it calls are told as."""
+    """By owner: the layer of the C functions of Python and NumPy that the owner calls."""
 
     extension: str = ""
-    """The compiled library whose addresses are looked up in its line tables."""
+    """The compiled library whose line tables are read."""
 
     own: str = ""
-    """Source files whose functions are named as causes."""
+    """Source files whose functions may be named as causes."""
 
     folders: tuple[str, ...] = ()
-    """The folders of the root from which on a path is shown."""
+    """Folders of the root. A path is shown from such a folder on."""
 
     startup: str = ""
-    """Files of Python with which a stack is of the start-up."""
+    """Python files that mark a stack as start-up."""
 
     def __post_init__(self) -> None:
         told = [
@@ -114,7 +115,8 @@ class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"no layer is named {wrong[0]!r}; there are {', '.join(known)}")
 
     def with_general(self) -> Layers:
-        """With what is so in every project: a project's owners come first, its roles last."""
+        """These layers with those of every project: the project's owners come first, its roles
+        last."""
         general = everywhere()
         return msgspec.structs.replace(
             self,
@@ -133,11 +135,11 @@ class General(Layers, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """layers.toml."""
 
     layers: tuple[Layer, ...]
-    """In the order in which reports name them."""
+    """The layers in the order in which reports name them."""
 
 
 @lru_cache(maxsize=1)
 def everywhere() -> General:
-    """What is so in every project."""
+    """What is the same in every project."""
     text = files("rlox_opt.project").joinpath("layers.toml").read_bytes()
     return msgspec.toml.decode(text, type=General)

@@ -1,5 +1,5 @@
-"""Sides in environments of their own: a wheel, by its back-end, by asv's commands or from an index,
-and what that requires."""
+"""Sides with environments of their own: a wheel, made by its back-end or by asv's commands or taken
+from an index, and its requirements."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
 _LIMIT_S = 3600.0  # of a build
-# By which pip and uv, which commands may call, take versions also where they build apart.
+# Variables by which pip and uv, which commands may call, get versions for isolated builds too.
 _CONSTRAINTS = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT")
 _LACKING = "not checked out"
 
 
 @dataclass(frozen=True)
 class OwnEnvironment:
-    """Those of a checkout's commits and of releases: of `package`, whose benchmarks are in `suite`.
-    They are built by the commands of the suite's `configuration`, where it has some, else as PEP
-    517 says, and kept in `folder`."""
+    """The builds of a checkout's commits and of releases. `package` is what is built, `suite` has
+    its benchmarks. They are built by the commands of the suite's `configuration` if it has some,
+    otherwise by PEP 517, and kept in `folder`."""
 
     commits: Commits
     package: str
@@ -56,15 +56,15 @@ class OwnEnvironment:
 
     @property
     def environments(self) -> Environments:
-        """Those that they are built and run in, kept beside them."""
+        """The environments that they are built and run in, which are kept beside them."""
         return Environments(self.folder.parent / "environments")
 
     def check(self, revision: Revision) -> None:
-        """That a revision can be built as it is asked for, as far as it tells without being built.
+        """Check that a revision can be built as asked for, as far as that shows without building.
 
         Raises:
             NotBuiltError: it is no package.
-            UsageError: its back-end does not take the features that are asked for.
+            UsageError: features are asked for, and its back-end does not know them.
         """
         if revision.is_release:
             if revision.features:
@@ -83,19 +83,19 @@ class OwnEnvironment:
 
     @property
     def _by_commands(self) -> bool:
-        """Whether asv.conf.json says how it is built, or installed by anything but pip."""
+        """Whether asv.conf.json says how to build it, or to install it by another tool than pip."""
         asks = self.configuration
         of_their_own = any("{wheel_file}" not in of for of in asks.install_command)
         return bool(asks.build_command) or of_their_own
 
     def build(self, revision: Revision, like: Artefact | None) -> Artefact:
-        """Build a revision, or take the build that is there, and make the environment that it runs
-        in, with the versions of the other side, `like`, unless the revision asks for others. Raises
-        NotBuiltError and UsageError as `Builds.build` does."""
+        """Build a revision, or take the build that is kept, and make the environment it runs in.
+        The environment has the versions of the other side, `like`, unless the revision asks for
+        others. Raises NotBuiltError and UsageError as `Builds.build` does."""
         start = time.monotonic()
         asked = pep517.Asked() if revision.is_release else self._asked(revision)
         theirs = like.made.get("interpreter path", "") if like else ""
-        if like and like.revision.python:  # it was asked for of that side alone
+        if like and like.revision.python:  # it was asked for on the other side alone
             theirs = ""
         asks = self.configuration
         interpreter, note = chosen(revision.python, asks.pythons, asked.python, theirs)
@@ -154,8 +154,8 @@ class OwnEnvironment:
         return asked
 
     def _offered(self, asked: pep517.Asked, environment: Environment) -> list[str]:
-        """What the suite imports and the environment lacks, where the project names it for an extra
-        or a group: benchmarks without it skip or fail."""
+        """A note on what the suite imports and the environment lacks, if the project names it in an
+        extra or a group. Without it benchmarks are skipped or fail."""
         there, imported = {*map(name_of, environment.locked)}, imported_by(self.suite)
         return [
             f"{name_of(of)} is not in the environment: the suite imports it, and the project names "
@@ -174,7 +174,7 @@ class OwnEnvironment:
         self, revision: Revision, asked: pep517.Asked, of: Interpreter, like: Artefact | None
     ) -> tuple[Path, wheels.Built]:
         env = {**os.environ, **self.configuration.build_env}
-        # Of cargo's, one target folder for each interpreter: what it compiles is for one.
+        # One target folder for each interpreter, since cargo compiles for one.
         told = pep517.variables(asked, revision, self.folder / f"target-{of.abi}", env)
         env = {**self.configuration.build_env, **told}
         asks = asked.requires
@@ -200,7 +200,7 @@ class OwnEnvironment:
         like: Artefact | None,
         env: Mapping[str, str],
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What the back-end asks for besides what is `needed`, and the versions of all."""
+        """What the back-end requires besides `needed`, and the versions of all."""
         pins = self._pins(revision, of, needed, like)
         if more := self._also_required(revision, asked, of, pins, env):
             pins = self._pins(revision, of, (*needed, *more), like, pins)
@@ -214,7 +214,7 @@ class OwnEnvironment:
         pins: Sequence[str],
         env: Mapping[str, str],
     ) -> tuple[str, ...]:
-        """What the back-end asks for besides, which it is asked once for the same sources and build
+        """What the back-end requires besides. It is asked once for the same sources and build
         requirements."""
         if not asked.there:
             return ()
@@ -243,7 +243,7 @@ class OwnEnvironment:
         asks = self.configuration
         needed = (*asks.requirements, *asked.requires, *asv_command.ALWAYS)
         more, fixed = self._fixed(revision, asked, of, needed, like, asks.build_env)
-        pins = self._pins(revision, of, needed, like, fixed)  # without what asv does not install
+        pins = self._pins(revision, of, needed, like, fixed)  # asv does not install `more`
         commands = asks.build_command, asks.install_command
         made = {
             "builder": f"the commands of {asks.path}",
@@ -286,8 +286,8 @@ class OwnEnvironment:
         build: Callable[[Path, Path, Path], Path],
         how: str,
     ) -> tuple[Path, wheels.Built]:
-        """The wheel of a revision: the one that is kept of the same, or what `build` makes in a
-        checkout."""
+        """The wheel of a revision: the one that is kept for the same sources and build, or what
+        `build` makes in a checkout."""
         asks = self.configuration
         variables = wheels.heeded(os.environ, asks.build_env)
         made["variables"] = " ".join(f"{name}={variables[name]}" for name in sorted(variables))
@@ -312,9 +312,8 @@ class OwnEnvironment:
         return place, built
 
     def _sources(self, revision: Revision) -> str:
-        """What git calls the files of a commit, without those of the suite, which is no part of
-        what is built."""
-        asv = self.configuration.kind == "asv"  # others may lie among the sources
+        """Git's ids of the files of a commit, without those of the suite, which is not built."""
+        asv = self.configuration.kind == "asv"  # other suites may lie among the sources
         suite = f"{self.configuration.suite}/" if asv else "\0"
         with as_usage_error():
             listed = self.commits.repository().run("ls-tree", "-r", "-z", revision.commit)
@@ -329,8 +328,8 @@ class OwnEnvironment:
         like: Artefact | None,
         own: Sequence[str] = (),
     ) -> tuple[str, ...]:
-        """The versions of build requirements: `own` ones, and those of the other side, where they
-        are allowed."""
+        """The versions of build requirements: the `own` ones, and those of the other side where
+        they are allowed."""
         theirs = like.made.get("build environment", "").splitlines() if like else []
         try:
             droppable = self.configuration.not_pip
@@ -347,9 +346,9 @@ class OwnEnvironment:
         like: Environment,
         measured: str,
     ) -> Environment:
-        """With what the configuration has `wanted` and what is `needed` whatever it says: a version
-        that cannot be had with that, as in a configuration which nobody brought up to date, gives
-        way, with a note."""
+        """The environment with what the configuration has `wanted` and with what is `needed` in any
+        case. A version of the configuration that contradicts `needed`, as an outdated one may, is
+        given up with a note."""
 
         def having(wanted: Sequence[str]) -> Environment:
             asked = joined((*wanted, *needed), revision.extra)

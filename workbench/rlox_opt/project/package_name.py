@@ -1,4 +1,4 @@
-"""What a project is called where it is imported, by the files that say how it is built."""
+"""The name by which a project is imported, from the files that say how it is built."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ _BESIDE = re.compile(
     r"noxfile|tasks|versioneer|build|dist)$"
 )
 _MANIFEST = "Cargo.toml"
-_TABLES = {  # that are of the project, and not of a tool
+_TABLES = {  # tables that describe the project, not settings of a tool
     "pyproject.toml": re.compile(r"(?m)^\s*\[\s*(project|build-system|tool\.poetry)\s*\]"),
     "setup.cfg": re.compile(r"(?m)^\[metadata\]"),
 }
 
 
 def is_project(folder: Path) -> bool:
-    """Whether a folder has a file of its own that says how it is built, and not settings of tools
-    alone."""
+    """Whether a folder has a file that says how it is built, and not only tools' settings."""
     if (folder / "setup.py").is_file():
         return True
     for name, table in _TABLES.items():
         path = folder / name
-        with contextlib.suppress(NotReadError):  # whoever needs it, tells of it
+        with contextlib.suppress(NotReadError):  # the error is raised where the file is needed
             if not path.is_symlink() and table.search(read_text(path, errors="replace")):
                 return True
     return False
@@ -44,7 +43,7 @@ def is_crate(folder: Path) -> bool:
 
 
 def found(root: Path) -> tuple[str, str] | None:
-    """The name, and where it is from; None where nothing says that this is a project.
+    """The name, and the file that has it; None if nothing says that this is a project.
 
     Raises:
         NotReadError: pyproject.toml cannot be read.
@@ -71,7 +70,7 @@ def found(root: Path) -> tuple[str, str] | None:
 
 
 def _imported(root: Path, name: str, where: str) -> tuple[str, str]:
-    """The module of a project: it need not be called as the project is."""
+    """The module of a project, whose name may differ from the project's."""
     asked = re.sub(r"[-.\s]+", "_", name)
     there = dict(_modules(root))
     for module in there:
@@ -84,7 +83,7 @@ def _imported(root: Path, name: str, where: str) -> tuple[str, str]:
 
 
 def _modules(root: Path) -> Iterator[tuple[str, Path]]:
-    """Those that could be imported from the folders that packages lie in."""
+    """Modules and packages in the folders where packages usually lie."""
     for source in _SOURCES:
         folder = root / source
         if not folder.is_dir() or (source and (folder / "__init__.py").exists()):
@@ -103,7 +102,7 @@ def _of_setup_cfg(path: Path) -> str:
 
 
 def _of_cargo(root: Path) -> str:
-    """That of a crate, unless the project is one of Python."""
+    """The crate's name, unless the project is a Python project."""
     if is_crate(root) and not is_project(root):
         with contextlib.suppress(NotReadError):
             return str(_in(schema.read(root / _MANIFEST, dict[str, Any]), "package", "name") or "")
@@ -111,7 +110,7 @@ def _of_cargo(root: Path) -> str:
 
 
 def _of_setup_py(path: Path) -> str:
-    """The name that a call of `setup` is given in so many words."""
+    """The literal name in a call of `setup`."""
     with contextlib.suppress(NotReadError, SyntaxError, ValueError, RecursionError):
         for node in ast.walk(ast.parse(read_text(path))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("setup"):
@@ -123,7 +122,7 @@ def _of_setup_py(path: Path) -> str:
 
 
 def _in(table: Any, *keys: str) -> Any:
-    """What stands under keys in a table of tables; None where nothing does."""
+    """The value under these keys in nested tables; None without one."""
     for key in keys:
         table = table.get(key) if isinstance(table, dict) else None
     return table

@@ -1,8 +1,8 @@
-"""Whether two builds may be compared: what is different between them but for what was asked for.
+"""Decides whether two builds may be compared: what differs between them besides the change itself.
 
-What we, the machine or the day made different would be measured with the change, so it is refused.
-What a commit made different – by its metadata, or seen in its binaries – is part of the change, and
-told.
+A difference that comes from this workbench, the machine or the date would be measured together with
+the change, so the comparison is refused. A difference that comes from a commit, in its metadata or
+its binaries, is a part of the change, and is reported.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _ON = ("Cython's tracing", "assertions", "debug information")
 
 
 def findings(base: Artefact, head: Artefact) -> list[str]:
-    """What the change made different in how it is built and run, a sentence each.
+    """What the change made different in how it is built and run, one sentence each.
 
     Raises:
-        UsageError: something else is different; the message names it, both values, and the remedy.
+        UsageError: something else differs; the message names it, both values, and the remedy.
     """
     released = [of for of in (base, head) if of.revision.is_release]
     told = [*_interpreters(base, head)]
@@ -43,8 +43,8 @@ def findings(base: Artefact, head: Artefact) -> list[str]:
 
 
 def facts(base: Artefact, head: Artefact) -> dict[str, dict[str, str]]:
-    """How the sides were built and run, by what it says: "same" is what both have alike, "base" and
-    "head" what each has else. Of an environment that both have alike, only how much is in it."""
+    """How the sides were built and run, by topic. "same" has what is equal, "base" and "head" what
+    differs. Of an equal environment, only the number of its packages is given."""
     sides = [_facts(of) for of in (base, head)]
     same = {what: value for what, value in sides[0].items() if sides[1].get(what) == value}
     told = {what: _in_short(value) for what, value in same.items()}
@@ -53,8 +53,8 @@ def facts(base: Artefact, head: Artefact) -> dict[str, dict[str, str]]:
 
 
 def facts_of(built: Artefact) -> dict[str, str]:
-    """How one was built, by what it says: of an environment, only how much is in it. Folders of
-    this machine are left out, and with them the variables, which may name some."""
+    """How one side was built and run, by topic. Of its environment, only the number of packages is
+    given. Folders of this machine are left out, and so are variables, which may contain some."""
     return {
         what: _IN_A_FOLDER.sub("", _in_short(value))
         for what, value in _facts(built).items()
@@ -84,11 +84,11 @@ def _interpreters(base: Artefact, head: Artefact) -> list[str]:
 
 
 def _builds(base: Artefact, head: Artefact) -> list[str]:
-    """Of two commits."""
+    """The findings on two builds of commits."""
     told = []
     if base.made.get("builder") != head.made.get("builder"):
         told.append(f"the commit changed {_differs('how it is built', base, head, 'builder')}")
-    # A file of the commit may choose a toolchain, and with it the compiler.
+    # A file of the commit may choose the toolchain, and so the compiler.
     asked = base.made.get("toolchain") != head.made.get("toolchain")
     if asked:
         told.append(f"the commit changed {_differs('the toolchain', base, head, 'toolchain')}")
@@ -106,7 +106,7 @@ def _builds(base: Artefact, head: Artefact) -> list[str]:
 def _environments(base: Artefact, head: Artefact) -> list[str]:
     extra = base.revision.extra != head.revision.extra
     asked = base.made.get("requirements") != head.made.get("requirements")
-    # Another interpreter may have other versions, and it was asked for.
+    # Another interpreter was asked for, and may need other versions.
     other = base.made.get("interpreter") != head.made.get("interpreter")
     return _pins("environment", "dependency", base, head, lambda: extra or asked or other)
 
@@ -114,7 +114,7 @@ def _environments(base: Artefact, head: Artefact) -> list[str]:
 def _pins(
     key: str, what: str, base: Artefact, head: Artefact, allowed: Callable[[], bool]
 ) -> list[str]:
-    """What differs between the versions under a key, if it is allowed to."""
+    """The differences between the versions under a key, if they are allowed."""
     sides = [_versions(of.made.get(key, "")) for of in (base, head)]
     differ = sorted(n for n in {*sides[0], *sides[1]} if sides[0].get(n) != sides[1].get(n))
     told = [
@@ -145,7 +145,7 @@ def _binaries(base: Artefact, head: Artefact, released: list[Artefact]) -> list[
         if what in (_ALLOCATOR, GLOBAL):
             continue
         values = [of.found.get(what, "") for of in (base, head)]
-        # A package that had no binaries before, or has none after, tells of it by itself.
+        # Compared only if both sides have binaries.
         if values[0] == values[1] or not all(values):
             continue
         if what in _ON and "off" in values:
@@ -158,8 +158,8 @@ def _binaries(base: Artefact, head: Artefact, released: list[Artefact]) -> list[
 
 
 def _allocators(base: Artefact, head: Artefact, released: list[Artefact]) -> list[str]:
-    """What is told of the allocator: of the programs, and of the sources where the programs do not
-    tell it, for then it is in neither build."""
+    """The findings on the allocator: those of the programs; where the programs show none, those of
+    the sources, whose allocator is then in neither build."""
     who = "the release" if released else "the commit"
     sides = [of.found.get(_ALLOCATOR, "") for of in (base, head)]
     if all(sides) and sides[0] != sides[1]:
@@ -172,7 +172,7 @@ def _allocators(base: Artefact, head: Artefact, released: list[Artefact]) -> lis
     if not all(asked) or asked[0] == asked[1]:
         return []
     what = f"{GLOBAL} in its sources is {asked[0]} in base, {asked[1]} in head"
-    if not any(sides):  # nothing compiled that could tell
+    if not any(sides):  # nothing is compiled that could show the allocator
         return [f"{who} changed the allocator: {what}."]
     built = _SYSTEMS if sides[0] == "off" else sides[0]
     return [

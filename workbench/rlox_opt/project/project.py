@@ -1,5 +1,5 @@
-"""The project that is measured: what `[tool.rlox-opt]` of its pyproject.toml says, and what is
-found where that says nothing."""
+"""The project that is measured: the settings `[tool.rlox-opt]` of its pyproject.toml, and the
+defaults for what they leave open."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from rlox_opt.system.usage import UsageError
 _TABLE = "tool.rlox-opt"
 _FIELD = re.compile(r"`(\w[\w-]*)`")
 _PLACE = re.compile(r"`\$\.?([^`]*)`")
-_MAGIC = re.compile(r":\([^)]*\)|:[!^/]*:?|")  # what git's paths may begin with
+_MAGIC = re.compile(r":\([^)]*\)|:[!^/]*:?|")  # the pathspec magic that git's paths may begin with
 
 
 class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Where the forms before and after an optimisation are told apart and tried. Tables are by the
-    letter that an id begins with."""
+    """Where the forms before and after an optimisation are chosen and tested. The keys of tables
+    are the letter that an id begins with."""
 
     switches: dict[str, tuple[str, ...]] = {}
-    """Files of which one names each optimisation that is written."""
+    """The files in which an optimisation is named once it is written; one of them suffices."""
 
     tests: dict[str, str] = {}
-    """The file of pytest's tests that twins agree: `test_the_twins_agree[P5]`."""
+    """The pytest file that tests that twins agree: `test_the_twins_agree[P5]`."""
 
     unwritten: str = ""
-    """What stands in a form after that is still to be written: a regular expression, with {id} for
-    the optimisation. Without it every form that is there is taken for written."""
+    """A regular expression, with {id} for the optimisation, that a form after contains while it is
+    unwritten. Without it every form that exists counts as written."""
 
     interpreted: str = ""
-    """How the names of workloads end that only an interpreter can run, so that the program which
-    counts what a call costs has none of them."""
+    """The end of names of workloads that only an interpreter can run. The program that counts what
+    a call costs does not contain these."""
 
     planted: str = ""
     """The list of bugs that those tests must catch."""
 
     benchmark: str = ""
-    """The benchmark of the suite that calls twins: its parameters are the name of a pair's cell and
+    """The benchmark of the suite that calls twins. Its parameters are the name of a pair's cell and
     `baseline` or `optimized`."""
 
     worker: str = ""
@@ -63,13 +63,13 @@ class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Benchmarks that only `--bench` brings, by what is searched for in names; "" for none."""
+    """Benchmarks that run only with `--bench`, by a pattern of their names; "" for none."""
 
     compared: str = ""
-    """By `diff`, `gate` and `calibrate`."""
+    """Those that `diff`, `gate` and `calibrate` leave out."""
 
     recorded: str = ""
-    """By `record`."""
+    """Those that `record` leaves out."""
 
     def __post_init__(self) -> None:
         for text in (self.compared, self.recorded):
@@ -80,7 +80,7 @@ class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 def _others(left_out: str) -> re.Pattern[str]:
-    """What finds the names that a pattern does not."""
+    """A pattern that matches the names that `left_out` does not."""
     return re.compile(rf"^(?!.*(?:{left_out}))" if left_out else "")
 
 
@@ -88,7 +88,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """`[tool.rlox-opt]`. Folders are named from the project's root."""
 
     package: str = ""
-    """What is imported, and measured (that of `[tool.maturin] module-name`, or else of the
+    """What is imported and measured (that of `[tool.maturin] module-name`, or else of the
     project's name)."""
 
     suite: str | Commands = ""
@@ -97,23 +97,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     programs, as a table."""
 
     one_process: bool = False
-    """Whether two builds of the package bear to be loaded into one process, which tells smaller
-    changes apart; many an extension does not."""
+    """Whether two builds of the package may be loaded into one process, which finds smaller
+    changes. Many extensions do not allow it."""
 
     shared: tuple[str, ...] = ()
-    """Modules of the suite that both builds take their inputs from in that process."""
+    """Modules of the suite from which both builds take their inputs in that process."""
 
     left_out: LeftOut = LeftOut()
 
     measured: tuple[str, ...] = ()
-    """What git takes for paths: only their changes need a recording (all of the repository but
-    documentation, tests and what is for services that build)."""
+    """Paths for git: only changes in these need a recording (all of the repository but
+    documentation, tests and files for CI services)."""
 
     state: str = ".rlox-opt"
     """Where results are kept: history/, record/, pages/, acknowledged.toml."""
 
     cache: str = ".rlox-opt/cache"
-    """Where builds are kept, which can be made again."""
+    """Where builds are kept. They can be made again."""
 
     cards: str = "optimizations"
     """The folder of the cards of planned optimisations."""
@@ -122,10 +122,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """The folder of other libraries to race against."""
 
     workloads: str = "workloads"
-    """The folder of the plug-in that knows the project's training runs."""
+    """The folder of the plug-in that describes the project's training runs."""
 
     versions: tuple[str, ...] = ()
-    """Distributions whose versions are told beside the package's own."""
+    """Distributions whose versions are reported beside the package's own."""
 
     build: Cargo | Command | None = None
     """How a commit is built (by the commands of asv.conf.json, or else by the back-end that
@@ -134,17 +134,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     twins: Twins = Twins()
 
     layers: Layers = Layers()
-    """Whose code is whose, where time is divided."""
+    """Whose code is whose, when time is divided."""
 
     thresholds: dict[str, Any] = {}
-    """The least change that matters of single benchmarks, in per cent by shell patterns."""
+    """The least change that matters for single benchmarks, in per cent, by shell patterns."""
 
     def __post_init__(self) -> None:
         thresholds.check(self.thresholds)
 
     @property
     def suite_path(self) -> str:
-        """Where the suite is, from the project's root; "" where that is to be found."""
+        """The suite's path from the project's root; "" if the suite is to be searched for."""
         return self.suite if isinstance(self.suite, str) else FILE
 
 
@@ -155,14 +155,14 @@ class Project:
     root: Path
     settings: Settings
     lent: tuple[Path, Configuration] | None = None
-    """A suite to measure it by in place of its own, and what that one's asv.conf.json says."""
+    """A suite that replaces the project's own, and the contents of its asv.conf.json."""
 
     @classmethod
     def find(cls, start: Path) -> Project:
         """The project that `start` lies in: the nearest folder upwards whose pyproject.toml has our
-        table; else the nearest that is built, or that an asv.conf.json is of; else the nearest with
-        a Cargo.toml; else `start` itself.
-        No folder is looked at above the top of a repository.
+        table; otherwise the nearest that can be built, or that an asv.conf.json belongs to;
+        otherwise the nearest with a Cargo.toml; otherwise `start` itself. The search ends at the
+        top of the repository.
 
         Raises:
             UsageError: the table is broken: its file, line and field.
@@ -185,27 +185,27 @@ class Project:
         """The project that the working directory lies in. Raises UsageError as `find` does."""
         try:
             return cls.find(Path.cwd())
-        except FileNotFoundError:  # the working directory is gone
+        except FileNotFoundError:  # the working directory was removed
             return cls(Path("/"), Settings())
 
     @cached_property
     def top(self) -> Path:
-        """The top of the repository that it lies in; the root where it lies in none."""
+        """The top of the repository around it; the root if there is no repository."""
         return asv_files.top_of(self.root) or self.root
 
     @property
     def within(self) -> PurePosixPath:
-        """The root, from the repository's top."""
+        """The path of the root from the repository's top."""
         return PurePosixPath(self.root.relative_to(self.top))
 
     @property
     def package(self) -> str:
-        """What is imported, and measured. Raises UsageError where nothing says what it is."""
+        """What is imported and measured. Raises UsageError if nothing says what that is."""
         return self.named[0]
 
     @cached_property
     def named(self) -> tuple[str, str]:
-        """The package, and what says so. Raises UsageError where nothing does."""
+        """The package, and the file or setting that names it. Raises UsageError without one."""
         if self.settings.package:
             return self.settings.package, f"pyproject.toml, [{_TABLE}]"
         try:
@@ -221,8 +221,8 @@ class Project:
 
     @cached_property
     def configuration(self) -> Configuration:
-        """What is known of its suite, such as its asv.conf.json says. Raises UsageError as
-        `kinds.chosen` does, and `check_built`."""
+        """What is known of its suite, for example from its asv.conf.json. Raises UsageError as
+        `kinds.chosen` and `check_built` do."""
         if self.lent:
             return self.lent[1]
         wanted = "" if self.apart else self.settings.suite_path
@@ -231,20 +231,20 @@ class Project:
 
     @property
     def suite(self) -> Path:
-        """The folder of benchmarks, or the file: that of its working tree, if no other is lent.
-        Raises UsageError where nothing says which it is."""
+        """The folder of benchmarks, or the file: the working tree's, unless another one replaces
+        it. Raises UsageError if nothing says which it is."""
         return self.lent[0] if self.lent else self.apart or self.top / self.configuration.suite
 
     @property
     def apart(self) -> Path | None:
-        """The suite that the settings name where that lies outside the repository, so that it is
-        the same for all commits."""
+        """The suite that the settings name, if it lies outside the repository, so that all commits
+        have the same."""
         path = Path(os.path.normpath(self.root / self.settings.suite_path))
         return None if path.is_relative_to(self.top) else path
 
     def files(self) -> list[str] | None:
-        """Those of its working tree that git has, or would add, from the top; None where git cannot
-        say."""
+        """The files of its working tree that git has or would add, from the top; None if git cannot
+        list them."""
         with contextlib.suppress(UsageError, git.GitError):
             said = self.commits.repository().run(
                 "ls-files", "-z", "--cached", "--others", "--exclude-standard"
@@ -254,7 +254,7 @@ class Project:
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """What git takes for paths, from the top: only their changes need a recording."""
+        """Paths for git, from the top: only changes in these need a recording."""
         if self.settings.measured:
             return tuple(map(self._from_top, self.settings.measured))
         inside = [self.within, self.within / self.package]
@@ -269,12 +269,12 @@ class Project:
 
     @property
     def compared(self) -> re.Pattern[str]:
-        """Finds the names of the benchmarks that `diff`, `gate` and `calibrate` take unasked."""
+        """Matches the names that `diff`, `gate` and `calibrate` take without `--bench`."""
         return _others(self.settings.left_out.compared)
 
     @property
     def recorded(self) -> re.Pattern[str]:
-        """Finds the names of those that `record` takes unasked."""
+        """Matches the names that `record` takes without `--bench`."""
         return _others(self.settings.left_out.recorded)
 
     @property
@@ -284,7 +284,7 @@ class Project:
 
     @property
     def revisions(self) -> Path:
-        """Where those of commits are kept."""
+        """Where builds of commits are kept."""
         return self.cache / "revisions"
 
     @property
@@ -304,7 +304,7 @@ class Project:
 
     @property
     def acknowledged(self) -> Path:
-        """The list of regressions that are meant."""
+        """The list of acknowledged regressions."""
         return self.root / self.settings.state / "acknowledged.toml"
 
     @property
@@ -324,7 +324,7 @@ class Project:
 
     @property
     def workloads(self) -> Path:
-        """The folder of the plug-in that knows the project's training runs."""
+        """The folder of the plug-in that describes the project's training runs."""
         return self.root / self.settings.workloads
 
     def twins(self, name: Literal["planted", "worker", "training"]) -> Path:
@@ -339,7 +339,7 @@ class Project:
 
     @cached_property
     def commits(self) -> Commits:
-        """Those of the repository that it lies in."""
+        """The commits of the repository around it."""
         return Commits(self.top, self.revisions)
 
     @cached_property
@@ -351,9 +351,9 @@ class Project:
 
     @cached_property
     def builds(self) -> Builds:
-        """Those of its commits."""
+        """The builds of its commits."""
         by = self.settings.build
-        # Of a suite that lies apart nothing more is known, unless it is lent.
+        # A suite outside the repository has no known configuration, unless it replaces another.
         known = self.lent or not self.apart
         if by is None or (known and self.configuration.kind == "criterion"):
             return Builds(self.commits, by, self.package, self.suite, self.configuration)
@@ -361,7 +361,7 @@ class Project:
 
 
 def _settings(path: Path, text: str) -> Settings | None:
-    """Those of our table; None where it is only written of."""
+    """The settings of our table; None if the text only mentions it."""
     try:
         table = schema.read(path, dict[str, Any])
     except NotReadError as error:
@@ -378,7 +378,7 @@ def _settings(path: Path, text: str) -> Settings | None:
 
 
 def _told(error: str) -> str:
-    """With the fields that there are, where one is unknown."""
+    """An error with the list of fields, if it names an unknown one."""
     if "unknown field" not in error or _PLACE.search(error):
         return error
     fields = msgspec.structs.fields(Settings)
@@ -386,7 +386,7 @@ def _told(error: str) -> str:
 
 
 def _line_of(text: str, error: str) -> int:
-    """The line of the field that an error of msgspec names, or of the table."""
+    """The line of the field that msgspec's error names, or of the table."""
     place = _PLACE.search(error)
     names = [name for name in re.split(r"[.\[\]\d]+", place[1]) if name] if place else []
     if unknown := _FIELD.search(error):

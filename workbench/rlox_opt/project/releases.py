@@ -20,12 +20,12 @@ _FROM_WHEEL = "a release, from its wheel"
 
 
 def is_one(text: str) -> bool:
-    """Whether a revision, as it is asked for, is a release."""
+    """Whether a revision, as the user wrote it, is a release."""
     return text.startswith(RELEASE)
 
 
 def resolve(text: str) -> Revision:
-    """The revision of `pypi:NAME==VERSION`. Raises UsageError where it names no one version."""
+    """The revision of `pypi:NAME==VERSION`. Raises UsageError unless it names one version."""
     name = text.removeprefix(RELEASE)
     try:
         of = Requirement(name)
@@ -37,8 +37,8 @@ def resolve(text: str) -> Revision:
 
 
 def keep(revision: Revision, interpreter: Interpreter, folder: Path) -> tuple[Path, wheels.Built]:
-    """The release, installed into a folder of its own in `folder`, now or before: from its wheel,
-    or from its sources where it has none for this interpreter. Raises NotBuiltError."""
+    """The release, installed into a folder of its own in `folder` unless it is there: from its
+    wheel, or from its sources if it has no wheel for this interpreter. Raises NotBuiltError."""
     name = revision.text.removeprefix(RELEASE)
     key = hashlib.sha256(f"{name}\0{interpreter.title}".encode()).hexdigest()[:16]
     place = folder / f"wheel-{key}"

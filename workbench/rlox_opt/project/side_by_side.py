@@ -15,9 +15,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlox_opt.harness import callgrind
-from rlox_opt.harness.arms import Side
 from rlox_opt.harness.packages import SIDES, Failure, Packages
 from rlox_opt.harness.sequential import Comparison, More
+from rlox_opt.harness.side_processes import Side
 from rlox_opt.project import blind, builds, calibration, kinds, parity, thresholds
 from rlox_opt.project.blind import Coverage
 from rlox_opt.project.builds import Artefact
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 _MEMORY_KINDS = ("peakmemory", "memory", "track")
 _MEMORY_RESTARTS = LOOKS[1]
-# Of the budget, at the least; what one does not use goes to the next.
+# The least shares of the budget. What one of them does not use goes to the next.
 _OF_MEMORY, _OF_COUNTS = 0.15, 0.15
 _OF_COVERAGE = 0.05  # at the most
 _PATIENCE_S = 120.0  # for one benchmark in one process
-# What is told while both sides import every benchmark, which may take long.
+# Shown while both sides import every benchmark, which may take long.
 READING = "reading the suite"
 
 
 class Meant(NamedTuple):
-    """What a change acknowledges of one that is slower or larger: up to which ratio, and why."""
+    """A change that is acknowledged as slower or larger: up to which ratio, and why."""
 
     ratio: float
     reason: str
@@ -52,52 +52,52 @@ class Meant(NamedTuple):
 
 @dataclass
 class ComparedBuilds:
-    """What a comparison of two builds knows so far."""
+    """What a comparison of two builds has found so far."""
 
     base: Artefact
     head: Artefact
     times: Comparison
     memory: Comparison
-    missing: dict[str, str]  # benchmarks that one side lacks, and which
+    missing: dict[str, str]  # benchmarks that one side lacks, and which side
     broken: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What of the suite cannot be read, by side, with its reason."""
+    """The unreadable parts of the suite by side, with the reasons."""
 
     notes: tuple[str, ...] = ()
-    """What people should know of how the sides were made, and of the suite."""
+    """Notes for the user on how the sides were made, and on the suite."""
     counts: dict[str, dict[str, callgrind.Counts]] = field(default_factory=dict)
     seconds: float = 0.0
     complete: bool = False
-    needless: bool = False  # both packages are the same, which needs no measuring
+    needless: bool = False  # both packages are the same, so nothing is measured
     calibrated: Mapping[str, Any] | None = None  # this machine's newest calibration
-    coverage: Coverage | None = None  # None where it was not asked for
-    kinds: Mapping[str, str] = field(default_factory=dict)  # of what is weighed; else "time"
-    meant: Mapping[str, Meant] = field(default_factory=dict)  # by what is slower or larger
-    why: tuple[Why, ...] = ()  # of those that it was looked for
-    unexplained: tuple[str, ...] = ()  # those that the time did not suffice for
+    coverage: Coverage | None = None  # None if the user did not ask for it
+    kinds: Mapping[str, str] = field(default_factory=dict)  # of memory and values; else "time"
+    meant: Mapping[str, Meant] = field(default_factory=dict)  # by the benchmark's name
+    why: tuple[Why, ...] = ()  # of the benchmarks that were examined
+    unexplained: tuple[str, ...] = ()  # benchmarks for which there was no time
 
     def slower(self) -> dict[str, Judgement]:
-        """What is slower or larger, acknowledged or not."""
+        """The benchmarks that are slower or larger, acknowledged or not."""
         return {n: of.judgements[n] for of in (self.times, self.memory) for n in of.slower()}
 
     def excused(self, name: str) -> bool:
-        """Whether one of them is acknowledged, and no larger than that by its ratio. Its interval
-        may reach far below while few restarts have told that it is slower, and would have little
-        excuse much; the ratio is also what an entry means in the history."""
+        """Whether a benchmark is acknowledged, and its ratio is not above the acknowledged one. The
+        interval is not used: after few restarts it may reach far below the ratio and would excuse
+        almost anything. In the history, too, an entry is compared with the ratio."""
         return name in self.meant and self.slower()[name].ratio <= self.meant[name].ratio
 
     def more(self) -> More:
-        """What more time would bring, to times and memory."""
+        """What more time would bring to times and memory together."""
         one, other = self.times.more(), self.memory.more()
         return More(
             one.settled + other.settled, one.seconds + other.seconds, one.noisy + other.noisy
         )
 
     def verdicts(self) -> list[Judgement]:
-        """Of all benchmarks that could be measured."""
+        """The verdicts of all benchmarks that could be measured."""
         return [*self.times.judgements.values(), *self.memory.judgements.values()]
 
     def unmeasured(self) -> list[str]:
-        """Benchmarks that the budget did not suffice for."""
+        """Benchmarks for which the budget was too small."""
         return [
             name
             for of in (self.times, self.memory)
@@ -106,11 +106,11 @@ class ComparedBuilds:
         ]
 
     def failures(self) -> dict[str, Failure]:
-        """Of those that could not, and were not skipped."""
+        """The benchmarks that failed and did not ask to be skipped, with the reasons."""
         return {name: of for name, of in self._failed().items() if not of.skipped}
 
     def skipped(self) -> dict[str, Failure]:
-        """Of those that say themselves that they are not to be run."""
+        """The benchmarks that asked to be skipped, with the reasons."""
         return {name: of for name, of in self._failed().items() if of.skipped}
 
     def _failed(self) -> dict[str, Failure]:
@@ -126,9 +126,9 @@ def measured(
     notes: Sequence[str] = (),
     reserve_s: float = 0.0,
 ) -> ComparedBuilds:
-    """Time, weigh and count, within the budget, which does not hold the reading of the suite; what
-    was known before a Ctrl-C is kept, marked incomplete. Where a time is slower, `reserve_s` of the
-    budget are left.
+    """Time, weigh and count within the budget. Reading the suite comes before the budget. What was
+    found before a Ctrl-C is kept, and marked incomplete. If a time is slower, `reserve_s` of the
+    budget are left over.
 
     Raises:
         ContestError: the benchmarks cannot be listed.
@@ -136,7 +136,7 @@ def measured(
     """
     band = math.log1p(arguments.threshold / 100)
     with side_by_side(project, base, head) as packages:
-        # What has a process of its own for each call is not counted.
+        # Calls that are processes of their own are not counted.
         can_be = callgrind.available() and not packages.suite.fresh
         counted = can_be and not arguments.no_counts
         packages.beginning = beginning(arguments.bench)
@@ -209,8 +209,8 @@ def measured(
 def _cover(
     compared: ComparedBuilds, project: Project, packages: Packages, budget_s: float, progress: Lines
 ) -> None:
-    """Which of the functions that the change touches the benchmarks reach; no comparison fails
-    for want of it."""
+    """Find out which of the functions that the change touches are reached by the benchmarks. An
+    error here does not fail the comparison."""
     with contextlib.suppress(UsageError):
         compared.coverage = blind.change(project.commits, compared.base, compared.head)
     if compared.coverage and compared.coverage.touched:
@@ -225,8 +225,8 @@ def _cover(
 def side_by_side(
     project: Project, base: Artefact, head: Artefact, *, again: bool = True
 ) -> Iterator[Packages]:
-    """Base, head, and unless told otherwise base again, each in a folder of its own: the loader
-    takes a library that it has loaded from the same file for the same."""
+    """Base, head, and with `again` base once more, each in a folder of its own, since the loader
+    treats a library loaded from the same file as the same library."""
     settings = project.settings
     kind = kinds.of(project.configuration)
     with scratch(project.builds.folder) as folder:
@@ -239,16 +239,16 @@ def side_by_side(
 
 
 def share_a_process(project: Project, base: Artefact, head: Artefact) -> bool:
-    """Whether both run in one process: the project and the kind of its suite say so, and they have
-    the same interpreter and environment, of which a process has one."""
+    """Whether both run in one process. The project's settings and the kind of the suite must allow
+    it, and both must have the same interpreter and environment, since a process has only one."""
     same = (base.python, base.env) == (head.python, head.env)
     may = project.settings.one_process and kinds.of(project.configuration).together
     return may and same
 
 
 def named(text: str, there: Collection[str], option: str) -> str:
-    """The one benchmark of that name, or that has it for a part. Raises UsageError, which names the
-    `option`."""
+    """The one benchmark with that name, or whose name contains the text. Raises UsageError, which
+    names the `option`."""
     if text in there:
         return text
     fit = [name for name in there if text in name]
@@ -261,7 +261,7 @@ def named(text: str, there: Collection[str], option: str) -> str:
 def _chosen(
     packages: Packages, wanted: re.Pattern[str]
 ) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The benchmarks of each kind that both sides have, and where the others are missing."""
+    """The benchmarks of each kind that both sides have; of the others, the side that lacks them."""
     names: dict[str, list[str]] = {}
     missing: dict[str, str] = {}
     for kind in ("time", *_MEMORY_KINDS):
@@ -329,7 +329,7 @@ def facts(compared: ComparedBuilds) -> dict[str, Any]:
 
 
 def _coverage(of: Coverage | None) -> dict[str, Any]:
-    """`blind` is null where it was not asked for, or nothing could be traced."""
+    """The coverage for `--json`. `blind` is null if it was not asked for or nothing was traced."""
     if of is None:
         return {"blind": None, "coverage": None}
     unseen = [{"function": e.name, "file": e.file, "line": e.line} for e in of.blind()]

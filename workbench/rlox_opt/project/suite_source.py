@@ -1,5 +1,5 @@
-"""The benchmarks of a suite as its source tells them, without importing it: what asv would collect,
-and what looks like a benchmark and is never collected."""
+"""The benchmarks of a suite as its source shows them, without importing it: those that asv would
+collect, and functions that look like benchmarks and are never collected."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 
 from rlox_opt.system.files import NotReadError, read_text
 
-# asv's own patterns, which it matches at the beginning of a name.
+# asv's own patterns, which must match the beginning of a name.
 _BENCHMARK = re.compile(
     r"(Time|Timeraw|Mem|PeakMem|Track)[A-Z_].|(time|timeraw|mem|peakmem|track)_."
 )
-# Where something gets such a name: by a definition, by a value at the top, or by a text.
+# A name of a benchmark: defined, assigned at the top of a module, or written as a text.
 _MADE = re.compile(
     rf"(?m)\bdef\s+(?:{_BENCHMARK.pattern})|^(?:{_BENCHMARK.pattern})\w*\s*=|benchmark_name|"
     rf"setattr\([^\n]*[\"'](?:{_BENCHMARK.pattern})"
 )
-# Names that are none, and look as if they should be.
+# Names that are no benchmark's, and that were probably meant to be.
 _MEANT = re.compile(
     r"(tests?|bench(mark)?s?|perf|timing|timeit|timer?s?|mem(ory)?|peak_?mem(ory)?|track(ing)?)"
     r"(_|(?=[A-Z])|$)"
@@ -53,8 +53,8 @@ class _Module:
 
 
 def benchmarks(folder: Path) -> list[str]:
-    """The names of those that asv would collect, in the source's order. What is made while a module
-    is imported – by a decorator, by `setattr` – is not among them."""
+    """The names that asv would collect, in the source's order. Benchmarks made during the import,
+    by a decorator or by `setattr`, are not among them."""
     modules = [of for of in _modules(folder)[0] if _importable(folder, of.path)]
     every = _classes(modules)
     found = []
@@ -69,18 +69,18 @@ def benchmarks(folder: Path) -> list[str]:
 
 
 def is_name(name: str) -> bool:
-    """Whether asv takes a function of this name for a benchmark."""
+    """Whether asv takes a function with this name for a benchmark."""
     return _BENCHMARK.match(name) is not None
 
 
 def trees(folder: Path) -> list[tuple[Path, ast.Module]]:
-    """The files of a suite that can be read and imported, with their source."""
+    """The files of a suite that can be read and imported, with their syntax trees."""
     return [(of.path, of.tree) for of in _modules(folder)[0] if _importable(folder, of.path)]
 
 
 def lightest(folder: Path, names: Sequence[str]) -> str:
-    """Of benchmarks, one or more, the first of those whose module does least when it is imported:
-    some make large inputs there, which each process pays for."""
+    """The first of the benchmarks whose module does least when it is imported. Some modules make
+    large inputs, and each process pays for that."""
     work = {of.name: _calls(of.tree) for of in _modules(folder)[0]}
 
     def of_module(name: str) -> int:
@@ -91,7 +91,7 @@ def lightest(folder: Path, names: Sequence[str]) -> str:
 
 
 def _calls(tree: ast.Module) -> int:
-    """How many calls and loops stand where an import runs them."""
+    """The number of calls and loops that an import executes."""
     found, left = 0, [*ast.iter_child_nodes(tree)]
     while left:
         node = left.pop()
@@ -102,18 +102,19 @@ def _calls(tree: ast.Module) -> int:
 
 
 def any_benchmark(folder: Path) -> bool:
-    """Whether anything that the modules of a folder define could be a benchmark, however it is
+    """Whether the modules of a folder contain anything that could be a benchmark, however it is
     made."""
     packages = [folder]
     for package in packages:
         inner = (path.parent for path in sorted(package.glob("*/__init__.py")))
-        packages += [path for path in inner if not path.is_symlink()]  # a link may lead up again
+        packages += [path for path in inner if not path.is_symlink()]  # links may form a circle
     return any(_MADE.search(_text(path)) for of in packages for path in sorted(of.glob("*.py")))
 
 
 def uncovered(folder: Path) -> list[str]:
-    """What looks like a benchmark of the suite in `folder` and is never collected, a sentence each:
-    file, line, name, and why. Helpers, bases of other classes and what is called are none."""
+    """Functions in the suite in `folder` that look like benchmarks and are never collected, with
+    file, line, name and reason, one sentence each. Helpers, base classes and functions that are
+    called are not among them."""
     modules, broken = _modules(folder)
     used = _used(of.tree for of in modules)
     found = [*broken]
@@ -175,14 +176,14 @@ def _of_class(node: ast.ClassDef, used: Counter[str]) -> Iterator[tuple[int, str
 
 
 def _is_meant(node: ast.FunctionDef | ast.AsyncFunctionDef, used: Counter[str]) -> bool:
-    """Whether a function is named as if it were a benchmark, and nothing uses it."""
+    """Whether a function has a benchmark-like name and nothing uses it."""
     name = node.name
     plain = not node.decorator_list and not used[name] and not _HELPERS.match(name)
     return plain and not _BENCHMARK.match(name) and _MEANT.match(name) is not None
 
 
 def _twice(body: list[ast.stmt], prefix: str) -> Iterator[tuple[int, str]]:
-    """Benchmarks that a later one of the same name takes the place of."""
+    """Benchmarks that a later definition of the same name replaces."""
     last: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
     for node in body:
         if isinstance(node, _Function) and _BENCHMARK.match(node.name) and not node.decorator_list:
@@ -196,7 +197,7 @@ def _twice(body: list[ast.stmt], prefix: str) -> Iterator[tuple[int, str]]:
 
 
 def _modules(folder: Path) -> tuple[list[_Module], list[str]]:
-    """The files of a suite, and a sentence for each that cannot be read."""
+    """The files of a suite, and a sentence on each that cannot be read."""
     found, broken = [], []
     for path in _files(folder):
         inner = path.relative_to(folder)
@@ -218,7 +219,7 @@ def _modules(folder: Path) -> tuple[list[_Module], list[str]]:
 
 
 def _top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """What a module defines, also under a condition."""
+    """The definitions of a module, also those under a condition."""
     for node in body:
         yield node
         for part in ("body", "orelse", "handlers", "finalbody"):
@@ -240,7 +241,7 @@ def _classes(modules: Iterable[_Module]) -> dict[str, _Class]:
 
 
 def _methods(of: _Class, module: _Module, every: dict[str, _Class], depth: int = 8) -> list[str]:
-    """Those of a class, with what it inherits within the suite."""
+    """The methods of a class, with those inherited from classes of the suite."""
     names = [*of.methods]
     for base in of.bases if depth else ():
         inner = module.classes.get(base) or every.get(base)
@@ -255,7 +256,7 @@ def _defined(of: _Module) -> list[str]:
 
 
 def _used(trees: Iterable[ast.Module]) -> Counter[str]:
-    """How often names are used, but for where they are defined: also as texts, of `getattr`."""
+    """How often names are used, apart from their definitions; texts count, for `getattr`."""
     return Counter(
         name
         for tree in trees
@@ -270,7 +271,7 @@ def _used(trees: Iterable[ast.Module]) -> Counter[str]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Python files, but for those in hidden folders and caches."""
+    """The Python files outside hidden folders and caches."""
     return sorted(
         path
         for path in folder.rglob("*.py")
@@ -293,7 +294,7 @@ def _importable(folder: Path, path: Path) -> bool:
 
 
 def _without_init(folder: Path, path: Path) -> str:
-    """The folder of the suite above a file that is no package, which asv does not look into."""
+    """The folder above a file that is no package, so that asv ignores the file; "" without one."""
     for above in reversed(path.relative_to(folder).parents):
         if above != Path() and not (folder / above / "__init__.py").exists():
             return f"{folder.name}/{above}"

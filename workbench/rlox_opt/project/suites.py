@@ -1,4 +1,4 @@
-"""Where a suite of benchmarks comes from: a commit, the working tree, or a folder."""
+"""The origins of a suite of benchmarks: a commit, the working tree, or a folder."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
 _KEPT = 8  # trees
-_LACKING = ".not-checked-out"  # in a tree: a sentence for each submodule that could not be had
+_LACKING = ".not-checked-out"  # in a tree: a sentence on each submodule that could not be had
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A folder of benchmarks, or a file, what is known of it, and for people whose it is."""
+    """A folder of benchmarks, or a file; its configuration; and for users, where it comes from."""
 
     folder: Path
     configuration: Configuration
@@ -36,26 +36,26 @@ class Suite:
 
     @property
     def kind(self) -> Kind:
-        """Of which kind it is."""
+        """The kind of the suite."""
         return kinds.of(self.configuration)
 
 
 @dataclass(frozen=True)
 class Suites:
-    """Those that a project's sides may be measured by."""
+    """The suites that a project's sides may be measured by."""
 
     project: Project
 
     @property
     def folder(self) -> Path:
-        """Where those of commits are kept: a folder for each tree, as benchmarks read files that
+        """Where suites of commits are kept, each as a whole tree, since benchmarks read files that
         lie beside them."""
         return self.project.cache / "suites"
 
     def of(self, revision: Revision, given: str | None = None) -> Suite:
-        """The suite of a revision, or the one that is `given`: a folder, which may hold an
-        asv.conf.json or be the folder of benchmarks itself, a file of another kind, or else REV;
-        "." is the working tree.
+        """The suite of a revision, or the one that is `given`. That is a folder (the suite itself,
+        or one with an asv.conf.json), a file of another kind of suite, or otherwise REV; "." is the
+        working tree.
 
         Raises:
             UsageError: there is none, there are several, it has no benchmark, or what is given is
@@ -84,7 +84,7 @@ class Suites:
         return dataclasses.replace(self.project, lent=(suite.folder, suite.configuration)), suite
 
     def here(self) -> Suite:
-        """That of the working tree. Raises UsageError as `of` does."""
+        """The suite of the working tree. Raises UsageError as `of` does."""
         return self._checked(self._of_working_tree())
 
     def _of_revision(self, revision: Revision) -> Suite:
@@ -124,7 +124,7 @@ class Suites:
         return Suite(self.project.suite, self.project.configuration, "the working tree")
 
     def _remedy(self) -> str:
-        """What gives a suite to a commit without one."""
+        """What the user can do about a commit without a suite."""
         with contextlib.suppress(UsageError):
             if self.project.suite.exists():
                 return f"--suite {WORKING_TREE} gives it that of the working tree"
@@ -132,7 +132,7 @@ class Suites:
 
     def _of_folder(self, folder: Path) -> Suite:
         project = self.project
-        folder = folder if folder.is_dir() else folder.parent  # a file there may be named
+        folder = folder if folder.is_dir() else folder.parent  # a file in the folder is accepted
         top = asv_files.top_of(folder) or folder
         root = PurePosixPath(folder.relative_to(top))
         if kinds.taking(top, root):
@@ -166,7 +166,7 @@ class Suites:
 
     def _checked(self, suite: Suite) -> Suite:
         folder = f"{suite.folder}"
-        if suite.folder.is_relative_to(self.folder):  # which is ours, and nobody looks there
+        if suite.folder.is_relative_to(self.folder):  # a folder of the cache, which means nothing
             folder = f"{suite.text}: {suite.configuration.suite}"
         if not suite.folder.exists():
             raise UsageError(
@@ -180,8 +180,8 @@ class Suites:
         return suite
 
     def _prepared(self, suite: Suite) -> Suite:
-        """A suite of a commit whose Cargo.toml does not say what is to be run before its benches
-        compile, with what the working tree's says: most commits are older than that line."""
+        """A commit's suite with the working tree's `before-build`, if the commit's Cargo.toml has
+        none: most commits are older than that setting."""
         told = suite.configuration
         if told.kind != Criterion.name or told.build_command:
             return suite
@@ -191,8 +191,8 @@ class Suites:
         return dataclasses.replace(suite, configuration=told)
 
     def _taken_out(self, revision: Revision) -> tuple[Path, tuple[str, ...]]:
-        """All files of a commit, and of its submodules, in a folder of ours; a sentence for each
-        submodule that cannot be had."""
+        """All files of a commit and of its submodules, in a folder of the cache; and a sentence on
+        each submodule that cannot be had."""
         repository = self.project.commits.repository()
         with as_usage_error():
             tree = repository.run("rev-parse", "--verify", f"{revision.commit}^{{tree}}").strip()
@@ -211,7 +211,7 @@ class Suites:
         return kept, lacking
 
     def _keep(self, made: Path, kept: Path, lacking: Sequence[str]) -> None:
-        """A tree without its git folders; one that lacks no less than what is kept is not."""
+        """Keep a tree without its git folders, unless the kept one lacks just the same."""
         for git_dir in [*made.rglob(".git")]:
             shutil.rmtree(git_dir)
         told = "\n".join(lacking)
@@ -230,5 +230,5 @@ class Suites:
 
 
 def uncovered(suite: Suite) -> list[str]:
-    """What looks like a benchmark of a suite and is never collected, a sentence each."""
+    """What looks like a benchmark of a suite and is never collected, one sentence each."""
     return suite.kind.uncovered(suite.folder)

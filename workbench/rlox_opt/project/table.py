@@ -1,4 +1,4 @@
-"""A setting that is added to `[tool.rlox-opt]`; all else in the file keeps its bytes."""
+"""Adds a setting to `[tool.rlox-opt]`. Every other byte of the file stays."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _HEAD = re.compile(r"^[ \t]*\[[ \t]*tool[ \t]*\.[ \t]*rlox-opt[ \t]*\][^\n]*(\n|
 
 
 def with_setting(text: str, name: str, value: str, path: Path) -> str:
-    """The text of the pyproject.toml at `path`, with a setting in our table, which is added at the
-    end where it is not there.
+    """The text of the pyproject.toml at `path`, with a setting added to our table. If there is no
+    such table, it is added at the end.
 
     Raises:
         NotReadError: the text is no TOML.

@@ -1,5 +1,5 @@
-"""The least change that matters of single benchmarks: `[tool.rlox-opt.thresholds]`, in per cent by
-shell patterns of names, of which the first that matches counts."""
+"""The least change that matters for single benchmarks: `[tool.rlox-opt.thresholds]`, in per cent,
+by shell patterns of their names. The first pattern that matches counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlox_opt.system.patterns import matches
 
 
 def check(table: Mapping[str, Any]) -> None:
-    """Raises ValueError for what is no pattern, or no per cent over 0."""
+    """Raises ValueError for an invalid pattern, or a value that is no percentage over 0."""
     for pattern, percent in table.items():
         number = isinstance(percent, int | float) and not isinstance(percent, bool)
         if not pattern.strip():
@@ -26,7 +26,7 @@ def check(table: Mapping[str, Any]) -> None:
 
 
 def own(table: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
-    """As log-ratios, of the benchmarks that have one of their own."""
+    """The thresholds, as log-ratios, of the benchmarks that a pattern matches."""
     found = {name: [p for of, p in table.items() if matches(name, of)] for name in names}
     return {name: math.log1p(of[0] / 100) for name, of in found.items() if of}
 

@@ -1,9 +1,9 @@
-"""What of a repository changes neither a built package nor how it is measured, so that a commit
-which changes nothing else needs no recording.
+"""Files of a repository that change neither a built package nor how it is measured. A commit that
+changes only such files needs no recording.
 
-All else counts: sources of an extension may lie in any folder, also of another project of the
-repository. To record a commit in vain takes minutes, to pass one over that made a difference is an
-error that nobody sees. What a build takes of texts for people goes into metadata and docstrings.
+All other files count: sources of an extension may lie in any folder, even in another project of the
+repository. Recording a commit in vain takes minutes; leaving out a commit that mattered is an error
+that nobody notices. Texts for people go into a build only as metadata and docstrings.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ _FOLDERS = (
     *("doc", "docs", "test", "tests"),
     *(".circleci", ".devcontainer", ".github", ".gitlab", ".idea", ".vscode"),
 )
-# By name, in the folder itself. Not .gitignore, nor .gitattributes: by these some back-ends choose
-# what they pack.
+# By name, in the folder itself. .gitignore and .gitattributes are not among them, since some
+# back-ends choose by these what they pack.
 _FILES = (
     *("*.md", "*.rst", ".editorconfig", ".pre-commit-config.yaml"),
     *(".appveyor.yml", ".cirrus.yml", ".codecov.yml", ".coveragerc", ".gitlab-ci.yml"),
     *(".readthedocs.yaml", ".readthedocs.yml", ".travis.yml"),
     *("appveyor.yml", "azure-pipelines.yml", "codecov.yml", "noxfile.py", "tox.ini"),
 )
-_OURS = ("history", "record", "pages", "acknowledged.toml")  # within the state that we keep
+_OURS = ("history", "record", "pages", "acknowledged.toml")  # within the state folder
 
 
 def everything_but(
     home: PurePosixPath, inside: Sequence[PurePosixPath], state: str
 ) -> tuple[str, ...]:
-    """What git takes for paths, from the top: all but what lies at the top, or in the folder of the
-    project `home`, for people or for services that build, and what we keep in its folder `state`. A
-    folder that something lies in that is built or measured (`inside`) is not left out."""
+    """The paths that count, as patterns for git from the top: all but what lies at the top or in
+    the folder of the project `home` for people or for CI services, and but the workbench's own
+    results in its folder `state`. A folder that contains something built or measured (`inside`) is
+    not left out."""
     tops = [*dict.fromkeys((PurePosixPath(), home))]
     folders = [top / name for top in tops for name in _FOLDERS]
     left_out = [of for of in folders if not any(path.is_relative_to(of) for path in inside)]
@@ -47,6 +48,6 @@ def everything_but(
 
 
 def _as_it_is(folder: PurePosixPath) -> str:
-    """How a folder begins a pattern of git's."""
+    """A folder as the beginning of a git pattern."""
     text = "" if folder == PurePosixPath() else f"{folder}/"
     return re.sub(r"([*?[\\])", r"\\\1", text)

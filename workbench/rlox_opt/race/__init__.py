@@ -1,1 +1,1 @@
-"""Peers, beside which the project is measured."""
+"""Races: the project is measured beside other libraries (peers)."""

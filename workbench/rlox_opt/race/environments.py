@@ -1,4 +1,4 @@
-"""Peers side by side: who takes part, each in an environment of its own, and single runs."""
+"""The peers of a race, an environment for each, and single training runs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _TAIL_LINES = 4
 
 
 class PeerError(RuntimeError):
-    """A peer does not install, crashes or hangs; the message is one line for a person."""
+    """A peer does not install, crashes or hangs; the message is one line for the user."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Who races. `driver` is the program that runs it, in that `form`; `lock` is of
-    its environment, None for this interpreter."""
+    """A library that takes part. `driver` is the program that runs it, in that `form`. `lock` is
+    the lock file of its environment, None if it runs in this interpreter."""
 
     name: str
     what: str
@@ -48,8 +48,8 @@ class Peer:
 
 @dataclass(frozen=True)
 class Training:
-    """One that has ended: seconds in all and of compiling, environment steps, and its episodes as
-    (seconds, environment steps, return)."""
+    """A finished training run: its seconds, those of them for compiling, its environment steps, and
+    its episodes as (seconds, environment steps, return)."""
 
     train_s: float
     compile_s: float
@@ -58,7 +58,7 @@ class Training:
 
 
 def races(project: Project) -> dict[str, dict[str, Any]]:
-    """What is raced, by name; nothing where there is no list of peers. Raises NotReadError."""
+    """The races of a project by name; none without a list of peers. Raises NotReadError."""
     path = project.peers / _LIST
     if not path.exists():
         return {}
@@ -67,7 +67,7 @@ def races(project: Project) -> dict[str, dict[str, Any]]:
 
 
 def load(project: Project, race: str) -> tuple[dict[str, Any], list[Peer]]:
-    """What is raced, and the peers that take part. Raises NotReadError."""
+    """The task of a race, and the peers that take part. Raises NotReadError."""
     path = project.peers / _LIST
     table = read(path, dict[str, Any])
     with understood(path, "list of peers"):
@@ -89,7 +89,7 @@ def load(project: Project, race: str) -> tuple[dict[str, Any], list[Peer]]:
 
 
 def digest(project: Project, peer: Peer) -> str:
-    """Of all that decides how the peer runs, but for this tree's library."""
+    """A digest of all that decides how the peer runs, except for this checkout's library."""
     parts = [project.peers / "run.py", peer.driver]
     if peer.lock:
         parts.append(peer.lock)
@@ -100,18 +100,17 @@ def digest(project: Project, peer: Peer) -> str:
 
 
 def lock_of(project: Project, row: Mapping[str, Any]) -> Path | None:
-    """The lock of the environment that a row names; None where it names none."""
+    """The lock file of a row's environment; None if it names none."""
     return project.peers / "locks" / f"{row['lock']}.lock" if row.get("lock") else None
 
 
 def home(project: Project) -> Path:
-    """Where environments are kept, and the runs of a race that is not over."""
+    """The folder of the environments, and of the runs of unfinished races."""
     return project.cache / "peers"
 
 
 def python_of(peer: Peer, environments: Path) -> Path:
-    """The interpreter of the peer's environment, which is made if it is not there, in
-    `environments`.
+    """The interpreter of the peer's environment. It is made in `environments` if it is not there.
 
     Raises PeerError when it cannot be made.
     """
@@ -123,13 +122,13 @@ def python_of(peer: Peer, environments: Path) -> Path:
     if python.exists():
         return python
     with scratch(environments) as making:
-        # Scripts in bin/ hold the path of the making; the drivers need the interpreter alone.
+        # Scripts in bin/ contain this temporary path, but drivers need only the interpreter.
         _uv("venv", "--quiet", "--clear", "--python", sys.executable, str(making))
         _uv("pip", "sync", "--quiet", "--require-hashes", "--python", str(making), str(peer.lock))
         try:
             making.rename(target)
         except OSError:
-            if not python.exists():  # else another command was sooner, of the same lock
+            if not python.exists():  # another command with the same lock was not faster
                 raise
     return python
 
@@ -148,13 +147,13 @@ def _uv(*arguments: str) -> None:
 
 
 def version(peer: Peer, python: Path, package: str = "") -> str:
-    """The version of the peer's distribution `package`, else of the first line of its input; empty
-    where the environment has none."""
+    """The version of the peer's distribution `package`; without a name, of the first one in its
+    input file. "" if the environment does not have it."""
     if peer.lock is None:
         return ""
     if not package:
         package = peer.lock.with_suffix(".in").read_text().split()[0].partition("==")[0]
-    # Read, not asked of the interpreter, which might hang.
+    # Read from files, since starting the interpreter might hang.
     folders = [str(path) for path in python.parents[1].glob("lib/python*/site-packages")]
     there = next(iter(metadata.distributions(name=package, path=folders)), None)
     return f"{package} {there.version}" if there else ""
@@ -163,8 +162,8 @@ def version(peer: Peer, python: Path, package: str = "") -> str:
 def install(
     wanted: Sequence[tuple[str, Peer, str]], environments: Path, progress: Lines
 ) -> tuple[dict[str, Path], dict[str, str], dict[str, str]]:
-    """Make the environments that are not there, of peers by name, each with its distribution (as
-    `version` takes it); by name, the interpreters, the versions, and why others are left out."""
+    """Make the environments that are missing. `wanted` are names, peers and distributions (as in
+    `version`). Returns, by name, the interpreters, the versions, and why others are left out."""
     pythons: dict[str, Path] = {}
     versions: dict[str, str] = {}
     left_out: dict[str, str] = {}
@@ -182,7 +181,7 @@ def install(
 def train(
     peer: Peer, python: Path, job: Mapping[str, Any], limit_s: float, folder: Path
 ) -> Training:
-    """One training in a process of its own, with all that it starts.
+    """Run one training in a process of its own, which is ended with all that it started.
 
     Raises PeerError when it fails or takes longer than `limit_s`.
     """
@@ -215,8 +214,8 @@ def train(
 
 @contextlib.contextmanager
 def environment(peer: Peer) -> Iterator[dict[str, str]]:
-    """Nothing of this process's Python for the others; compilers start with empty caches, so that
-    every run pays for its own compiling."""
+    """The variables for a peer, without this process's Python. Compilers begin with empty caches,
+    so that every run includes its own compiling."""
     env = {
         name: value
         for name, value in os.environ.items()
@@ -227,11 +226,11 @@ def environment(peer: Peer) -> Iterator[dict[str, str]]:
 
 
 def records_of(project: Project, where: Mapping[str, Any]) -> Path:
-    """The folder of the records of a machine."""
+    """The folder of a machine's records."""
     return project.peers / "record" / slug(dict(where))
 
 
 def _last(text: str) -> str:
-    """The last lines of what a program said, as one."""
+    """The last lines of a program's output, as one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " | ".join(lines[-_TAIL_LINES:]) or "it said nothing"

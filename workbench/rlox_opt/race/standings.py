@@ -1,4 +1,4 @@
-"""What a race comes to: a row for each run, and the standings of the peers over the rounds."""
+"""The results of a race: a row for each run, and the peers' standings over the rounds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _OUTSIDE = 0.05  # of an interval
 
 
 def row_of(peer: str, number: int, training: Training, reach: float) -> dict[str, Any]:
-    """What is kept of a run. `reach_s` is when the mean return of the latest 50 episodes was
-    `reach` first, compiling counted; None where it never was."""
+    """A run as it is kept. `reach_s` is the time at which the mean return of the latest 50 episodes
+    first reached `reach`, with compiling; None if it never did."""
     returns = [value for _, _, value in training.episodes]
     reach_s, total = None, 0.0
     for index, (at, _, value) in enumerate(training.episodes):
@@ -38,8 +38,8 @@ def row_of(peer: str, number: int, training: Training, reach: float) -> dict[str
 
 
 def standings(rows: Sequence[Mapping[str, Any]], order: Sequence[str]) -> list[dict[str, Any]]:
-    """A row for each peer that ran, in `order`: medians, and ratios to the first of them, which
-    are geometric means over the rounds that both ran."""
+    """A row for each peer that ran, in `order`: medians, and ratios to the first peer, which are
+    geometric means over the rounds in which both ran."""
     by_peer: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows:
         by_peer.setdefault(row["peer"], {})[row["round"]] = row
@@ -54,7 +54,7 @@ def standings(rows: Sequence[Mapping[str, Any]], order: Sequence[str]) -> list[d
             "compile_s": _median(row["compile_s"] for row in own.values()),
             "reach_s": _median(r["reach_s"] for r in own.values() if r["reach_s"] is not None),
             "reached": sum(row["reach_s"] is not None for row in own.values()),
-            # The other way round than speeds: over 1 is sooner.
+            # Inverse to the ratio of speeds: over 1 means sooner.
             "reach_ratio": _ratio(first, own, "reach_s"),
             "final_return": _mean(
                 [r["final_return"] for r in own.values() if r["final_return"] is not None]

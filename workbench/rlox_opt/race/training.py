@@ -1,4 +1,4 @@
-"""A race: every peer trains for the same task, once in each round."""
+"""A race: every peer trains on the same task, once in each round."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Race:
-    """`peers` at one `job`, the task called `name`; a training may take `limit_s` seconds. `where`
-    is of the record: the commit, the machine and the build."""
+    """The `peers` on one `job`, the task called `name`. A training may take `limit_s` seconds.
+    `where` describes the record: the commit, the machine and the build."""
 
     untimed = "no peer ran"
 
@@ -44,14 +44,14 @@ class Race:
         self._versions: dict[str, str] = {}
 
     def install(self, progress: Lines) -> None:
-        """Make the environments that are not there."""
+        """Make the environments that are missing."""
         progress.begin("environments")
         wanted = [(peer.name, peer, "") for peer in self._peers]
         self._pythons, self._versions, self._left_out = racing.install(wanted, self.home, progress)
         progress.end(f"{len(self._pythons)} of {len(self._peers)}")
 
     def time(self, rounds: int, progress: Lines) -> None:
-        """Train until every peer that works has run in each of `rounds`."""
+        """Train until every working peer has run in each of `rounds`."""
         done = {(row["round"], row["peer"]) for row in self._runs.rows}
         progress.begin("training")
         with scratch() as folder:
@@ -71,11 +71,11 @@ class Race:
         progress.end(f"{rounds} rounds, {len(self._runs.rows)} runs")
 
     def kept(self) -> str:
-        """What an interruption leaves."""
+        """What remains after an interruption, as a sentence."""
         return f"{len(self._runs.rows)} runs are kept"
 
     def left_out(self) -> list[str]:
-        """A sentence for each peer that was."""
+        """A sentence on each peer that was left out."""
         return [f"{name} {why}" for name, why in self._left_out.items()]
 
     def timed(self) -> bool:
@@ -83,12 +83,12 @@ class Race:
         return bool(self._runs.rows)
 
     def record(self) -> dict[str, Any]:
-        """The table, what was left out and why, and every run."""
+        """The standings, the peers left out with the reasons, and every run."""
         described = {
             peer.name: {
                 "what": peer.what,
                 "version": self._versions.get(peer.name, ""),
-                "ours": peer.lock is None,  # this interpreter has this tree's build
+                "ours": peer.lock is None,  # it runs in this interpreter with this checkout's build
             }
             for peer in self._peers
         }
@@ -106,5 +106,5 @@ class Race:
         }
 
     def forget(self) -> None:
-        """Remove the runs' file."""
+        """Remove the file of the runs."""
         self._runs.forget()

@@ -1,1 +1,1 @@
-"""Where time goes: samplers, layers, and what is made of their samples."""
+"""Where a program's time goes: samplers, the layers of code, and reports made of the samples."""

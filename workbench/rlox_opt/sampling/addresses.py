@@ -1,8 +1,8 @@
-"""Addresses in the extension, resolved to functions with those inlined into them.
+"""Turns addresses in the extension into functions, including those that were inlined there.
 
-Link-time optimisation inlines the core's functions into the binding's, and the symbol alone would
-put the core's time on the boundary. The line tables of the extension know better; binutils'
-addr2line reads them, once for all addresses.
+Link-time optimisation inlines the core's functions into the binding's. By the symbol alone, the
+core's time would count as time at the boundary. The extension's line tables name the inlined
+functions; addr2line of binutils reads the tables, once for all addresses.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Resolver = Callable[[Frame], tuple[Frame, ...]]
 
 
 def resolver(raw: Iterable[Frame], *, places: bool = False) -> Resolver:
-    """Frames (outermost first) for a frame whose `line` is an address in its `module`, or, as perf
-    tells it, the place in that file.
+    """A function that gives the frames (outermost first) of a frame whose `line` is an address in
+    its `module`. With `places` the `line` is an offset in that file, as perf gives it.
 
-    Of other frames nothing is known; without addr2line the frames keep their symbols.
+    Any other frame is returned as it is. Without addr2line the frames keep their symbols.
     """
     by_library: dict[str, list[Frame]] = defaultdict(list)
     for frame in raw:
@@ -38,8 +38,8 @@ def resolver(raw: Iterable[Frame], *, places: bool = False) -> Resolver:
 
 
 def _address(place: int, parts: Iterable[tuple[int, int, int]]) -> int:
-    """Of a place in a file whose parts are loaded at these addresses; some linkers keep both the
-    same."""
+    """The address at which an offset in a file is loaded. `parts` are the file's segments: offset,
+    length and address. Outside all of them offset and address are taken to be equal."""
     return next((place - begin + at for begin, n, at in parts if 0 <= place - begin < n), place)
 
 
@@ -60,7 +60,7 @@ def _addr2line(library: str, addresses: list[int]) -> list[tuple[Frame, ...]]:
             chains.append([])
             continue
         file, _, number = next(lines, "").partition(" (")[0].rpartition(":")
-        # Without line tables a unit of the compiler is all that is known, which is no path.
+        # Without line tables addr2line names a compilation unit, which is not a path.
         if chains and "/" in file:
             chains[-1].append(Frame(line, file, int(number) if number.isdigit() else None))
     if len(chains) != len(addresses):

@@ -1,10 +1,10 @@
 """From samples to seconds per layer.
 
-A tool slows the program, and slows some phases more than others, so its samples are not asked how
-long a phase takes: the plain run's clock knows that. They are asked what a phase is made of. The
-estimator is the post-stratified mean (Cochran, Sampling Techniques, 5A.9): with W_p the phase's
-share of the plain run and q_pl the layer's share of the phase's samples, share_l = sum_p W_p q_pl,
-and its variance is sum_p W_p^2 q_pl (1 - q_pl) / n_p.
+A tool slows the program, and some phases more than others. So the samples do not say how long a
+phase takes, which the plain run's clock measures; they say what a phase consists of. The estimator
+is the post-stratified mean (Cochran, Sampling Techniques, 5A.9). With W_p the phase's share of the
+plain run, q_pl the layer's share of the phase's samples and n_p their number, share_l = sum_p W_p
+q_pl, and its variance is sum_p W_p^2 q_pl (1 - q_pl) / n_p.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Stratum:
         self.squares += weight * weight
 
     def size(self) -> float:
-        """Samples of equal weight that would say as much (Kish's effective size)."""
+        """Kish's effective size: how many samples of equal weight say as much as these."""
         return self.total * self.total / self.squares
 
 
@@ -51,12 +51,13 @@ def attribute(
     """Seconds and share of each layer in the plain run, largest first; the shares sum to 1.
 
     Args:
-        samples: what a sampling tool saw, phases and layers filled in.
-        self_seconds: the plain run's time in each phase and in none of its inner phases; the time
-            outside all phases under "".
-        thread: whose time is divided.
+        samples: what a sampling tool recorded, with phases and layers filled in.
+        self_seconds: the plain run's time in each phase without its inner phases; the time outside
+            all phases under "".
+        thread: the thread whose time is divided.
 
-    A phase without samples is taken to be made like the phase around it, or like the whole.
+    A phase without samples is assumed to consist of the same layers as the phase around it, or as
+    the whole run.
 
     Raises:
         ValueError: there is no sample of the thread, or no time to divide.
@@ -71,7 +72,8 @@ def divide(
     labels: Iterable[str] = (),
     thread: str = MAIN_THREAD,
 ) -> list[LayerShare]:
-    """`attribute` by any `label` of a sample; `labels` are there even where no sample has them."""
+    """As `attribute`, for any `label` of a sample. `labels` are in the result even without
+    samples."""
     strata: dict[str, _Stratum] = defaultdict(_Stratum)
     whole = _Stratum()
     for sample in samples.samples:
@@ -86,7 +88,7 @@ def divide(
     if not total:
         raise ValueError("self_seconds sum to 0; run the program with its timing enabled")
 
-    # Phases that borrow one stratum are one stratum: their weights add before they are squared.
+    # Phases that use the same stratum are one stratum: their weights are added, then squared.
     weights: dict[str | None, float] = defaultdict(float)
     for phase, value in seconds.items():
         weights[nearest(phase, strata)] += value / total
@@ -98,8 +100,7 @@ def divide(
         for layer in share:
             q = stratum.layers.get(layer, 0.0) / stratum.total
             share[layer] += weight * q
-            # A layer that no phase has keeps an interval of zero, or every absent layer would gain
-            # one.
+            # A layer that no sample has gets no interval; otherwise every absent layer would.
             if layer in whole.layers:
                 variance[layer] += weight**2 * rate.variance(q * n, n)
     share = {layer: min(1.0, value) for layer, value in share.items()}  # 1 + rounding is 1
@@ -113,7 +114,7 @@ def divide(
 
 
 def nearest(phase: str, strata: Container[str]) -> str | None:
-    """The phase, or the nearest one around it, that has samples; None: not even outside all."""
+    """The phase, or the nearest one around it, with samples; None if even "" has none."""
     while phase not in strata:
         if not phase:
             return None

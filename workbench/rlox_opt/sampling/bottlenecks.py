@@ -1,8 +1,8 @@
 """Ranks the hot spots of a training run, and bounds what each planned optimisation could gain.
 
-A hot spot is one layer within one phase. A card's bound is Amdahl's: were all the samples gone
-that its optimisation could remove, a share s of the training thread's time, training would be
-1 / (1 - s) times as fast. Shares and their intervals come from the estimator of `attribution`.
+A hot spot is one layer within one phase. The bound of a card is Amdahl's law: if the samples that
+its optimisation could remove are a share s of the training thread's time, training without them
+would be 1 / (1 - s) times as fast. `attribution` estimates the shares and their intervals.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rlox_opt.sampling.samples import MAIN_THREAD, OUTSIDE, Frame, Samples
 
 MOST_SPOTS = 12
 SMALLEST_SHARE = 0.005  # a spot below half a per cent is no bottleneck
-LARGEST_BOUND = 1000.0  # 1 / (1 - s) has no end; beyond this it says "everything"
+LARGEST_BOUND = 1000.0  # 1 / (1 - s) has no limit, so it is cut here
 
 _Cell = tuple[str, str]  # phase, layer
 _Stacks = dict[tuple[_Cell, tuple[Frame, ...]], list[int]]  # distinct stacks: who has them, by id()
@@ -35,12 +35,12 @@ def rank(
     bound first.
 
     Args:
-        samples: of the tool that the layers are taken from.
+        samples: those of the tool that the layers are taken from.
         self_seconds: as `attribution.attribute` takes them.
         cards: `cards.load()`.
         algo: the name of the run.
-        settings: the run's, which the cards' conditions are held to: `collector`, `prioritized`,
-            `n_envs`, `device`, …
+        settings: the run's settings, which the cards' conditions are compared with: `collector`,
+            `prioritized`, `n_envs`, `device`, …
 
     Raises:
         ValueError: as `attribute` does.
@@ -78,9 +78,11 @@ def bounds(
     algo: str,
     settings: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
-    """Every card against this run: `id title layer status share ci95 bound bound_ci95 reason`.
+    """The bound of every card on this run: `id title layer status share ci95 bound bound_ci95
+    reason`.
 
-    Where the card has no spot on this run, the figures are None and `reason` says why.
+    Where the card's optimisation has no place in this run, the figures are None and `reason` says
+    why.
     """
     stacks = _stacks(samples)
     rows = []
@@ -100,7 +102,8 @@ def bounds(
 
 
 def amdahl(share: float) -> float:
-    """How much faster the whole is without a `share` of it: 1 / (1 - share), 1,000 at most."""
+    """How many times as fast the whole is without a `share` of it: 1 / (1 - share), at most
+    1,000."""
     return min(LARGEST_BOUND, 1 / max(1 - share, 1 / LARGEST_BOUND))
 
 
@@ -109,7 +112,7 @@ def _bounds(share: LayerShare) -> dict[str, Any]:
 
 
 def _stacks(samples: Samples) -> _Stacks:
-    """The distinct stacks of the training thread: a profile has far fewer than samples."""
+    """The distinct stacks of the training thread. They are far fewer than the samples."""
     stacks: _Stacks = defaultdict(list)
     for sample in samples.samples:
         if sample.thread == MAIN_THREAD:
@@ -126,7 +129,7 @@ def _reach(
     self_seconds: Mapping[str, float],
 ) -> tuple[set[_Cell], LayerShare | None]:
     """The cells in which the card could remove samples, and their share of training; None where
-    the card has no spot on this run."""
+    the card's optimisation has no place in this run."""
     spots = [spot for spot in card.spot if spot.applies(algo, settings)]
     if not spots:
         return set(), None
@@ -139,7 +142,8 @@ def _reach(
     parts = divide(samples, self_seconds, lambda s: "in" if id(s) in removed else "out", ["in"])
     share = next(part for part in parts if part.name == "in")
     if not removed:
-        # None of n seen says that there are at most 3 / n (Hanley and Lippman-Hand 1983).
+        # If none of n samples is of a kind, its share is at most 3 / n (Hanley and Lippman-Hand,
+        # 1983).
         share = share._replace(ci95=(0.0, min(1.0, 3 / sum(map(len, stacks.values())))))
     return cells, share
 
@@ -155,7 +159,7 @@ def _reason(card: Card) -> str:
 
 
 def _terms(spot: Spot) -> str:
-    """ "NAME with prioritized=True"."""
+    """The run that the card names, with its conditions: "NAME with prioritized=True"."""
     algos = " and ".join(algo.upper() for algo in spot.algos)
     terms = ", ".join(f"{key}={value}" for key, value in spot.conditions.items())
     return f"{algos} with {terms}" if terms else algos

@@ -1,7 +1,8 @@
 """A short profile of training, of this build or of another: seconds instead of minutes.
 
-One child trains undisturbed for a while, which gives its speed and its phases, and then under perf,
-or py-spy where perf is not to be had, which says what the phases are made of.
+One child process trains undisturbed at first, which gives its speed and the seconds of its phases.
+Then it trains under perf, or under py-spy where perf is not available, to see what the phases
+consist of.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ SAMPLED_S = {"perf": 3.0, "py-spy": 10.0}  # the better sampler first
 
 @dataclass(frozen=True)
 class Speed:
-    """Training with nothing attached: `self_seconds` of each phase, and outside all under ""."""
+    """Training with no tool attached: `self_seconds` of each phase; outside all of them under
+    ""."""
 
     steps_per_s: float
     self_seconds: Mapping[str, float]
 
 
 def tool() -> str:
-    """The better sampler of those that can be used here. Raises ValueError if none can."""
+    """The better of the samplers that work here. Raises ValueError if none does."""
     for name in SAMPLED_S:
         if driver.SAMPLERS[name].unavailable() is None:
             return name
@@ -53,7 +55,7 @@ def speed(spec: Spec, package: Path | None, progress: Progress) -> Speed:
 def profile(
     spec: Spec, package: Path | None, sampler: str, classifier: Classifier, progress: Progress
 ) -> tuple[Speed, Samples]:
-    """How fast training goes, and what `sampler` sees of it.
+    """How fast training goes, and the samples that `sampler` takes of it.
 
     Raises:
         ChildError: the child failed.

@@ -1,10 +1,11 @@
-"""Asynchrony told, not hidden: what the host waited for on a device, and who had asked for it.
+"""What the host waited for on a device, and which phase had launched it.
 
-A kernel is launched in one phase, and waited for in a later one that needs its result. So a clock
-on the host puts the kernel's time into the wrong phase: an optimiser's step seems to take long that
-only waits for the backward pass. Here the two are kept apart. Each kernel belongs to the phase that
-launched it, which the correlation of launch and kernel tells; each wait of the host belongs to the
-phase that waits, and is told by the kernels that ran meanwhile.
+A device works asynchronously: a kernel is launched in one phase, and the host waits for it in a
+later phase that needs its result. A clock on the host would put the kernel's time into the wrong
+phase. An optimiser's step, for example, would seem long that only waits for the backward pass. So
+two things are counted apart. A kernel counts for the phase that launched it, which the correlation
+id of launch and kernel shows. A wait of the host counts for the phase that waits, and is described
+by the kernels that ran meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rlox_opt.sampling.phases import phases_by_clock
 from rlox_opt.sampling.samples import MAIN_THREAD
 from rlox_opt.sampling.spans import SpanLog
 
-# Calls of the runtime and of the driver that return when the device has done its work.
+# Functions of the device's runtime and driver that return when the device has finished its work.
 WAITS = re.compile(r"^(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$")
 NOTHING = "nothing: the device had no work"
 UNKNOWN = "unknown"
@@ -30,8 +31,8 @@ _NS = 1e-9
 
 
 class Call(NamedTuple):
-    """A call of the device's runtime on the host; `correlation` is that of what it launched, 0 of
-    nothing. Times are nanoseconds of the host's clock."""
+    """A call of the device's runtime on the host. `correlation` is the id of what it launched, 0 if
+    that was nothing. Times are nanoseconds of the host's clock."""
 
     name: str
     thread: int
@@ -41,7 +42,7 @@ class Call(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A kernel, or a copy, on a stream of the device, by the same clock."""
+    """A kernel, or a copy, on a stream of the device. Times are of the same clock."""
 
     name: str
     stream: int
@@ -51,8 +52,8 @@ class Kernel(NamedTuple):
 
 
 class Waited(NamedTuple):
-    """Seconds that the host waited in phase `waits` for kernels `name` that `launched` had asked
-    for."""
+    """Seconds that the host waited in phase `waits` for kernels `name`, which phase `launched` had
+    launched."""
 
     waits: str
     launched: str
@@ -61,24 +62,24 @@ class Waited(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A phase's seconds: waiting for the device, and of kernels that it launched, whenever they
-    ran."""
+    """A phase's seconds: those in which it waited for the device, and those of the kernels that it
+    launched, whenever these ran."""
 
     phase: str
     waits: float
     kernels: float
 
 
-PhaseAt = Callable[[int, int], str]  # of a thread at a time
+PhaseAt = Callable[[int, int], str]  # the phase of a thread at a time
 
 
 def attribute(
     calls: Sequence[Call], kernels: Sequence[Kernel], phase_at: PhaseAt
 ) -> tuple[list[Waited], list[Use]]:
-    """Whose kernels the host waited for, and each phase's two tracks; the longest first.
+    """What the host waited for, and the seconds of each phase; the longest first.
 
-    Of kernels that run at once, a wait is for the one that ends last. A wait of another thread
-    than the one that launched is for the launcher all the same.
+    If several kernels run at once, the host waits for the one that ends last. A wait counts for the
+    kernel's launcher even if another thread waits.
     """
     launched = {
         call.correlation: phase_at(call.thread, call.begin_ns) for call in calls if call.correlation
@@ -113,7 +114,7 @@ def ranked(
     waits: Mapping[str, float],
     kernels: Mapping[str, float],
 ) -> tuple[list[Waited], list[Use]]:
-    """Seconds by what was waited for, and by phase, as rows; the longest first."""
+    """The seconds of waits and of phases as rows, the longest first."""
     rows = [Waited(*what, seconds) for what, seconds in waited.items()]
     phases = dict.fromkeys((*waits, *kernels))
     uses = [Use(phase, waits.get(phase, 0.0), kernels.get(phase, 0.0)) for phase in phases]
@@ -124,7 +125,7 @@ def ranked(
 
 
 def told(waited: Sequence[Waited], uses: Sequence[Use]) -> dict[str, Any]:
-    """Both as a report has them."""
+    """Both lists as a report stores them."""
     return {
         "waited": [row._asdict() for row in waited],
         "phases": [use._asdict() for use in uses],
@@ -132,9 +133,9 @@ def told(waited: Sequence[Waited], uses: Sequence[Use]) -> dict[str, Any]:
 
 
 def _waits(call: Call, ended: Mapping[int, int]) -> bool:
-    """Whether a call returned when the device had done its work. A copy that is called asynchronous
-    does so as well where the host's memory is not pinned, such as for `tensor.item()`; that is told
-    by when what it launched had `ended`."""
+    """Whether a call waited until the device had finished. An asynchronous copy waits too if the
+    host's memory is not pinned, as for `tensor.item()`: such a call returns only after the copy had
+    `ended`."""
     if WAITS.match(call.name):
         return True
     copied_ns = ended.get(call.correlation) if "Memcpy" in call.name else None
@@ -142,13 +143,14 @@ def _waits(call: Call, ended: Mapping[int, int]) -> bool:
 
 
 def _parts(call: Call, kernels: Iterable[Kernel]) -> Iterable[tuple[Kernel | None, int]]:
-    """A wait cut by what it is for, of kernels by their begin; None where nothing ran."""
+    """Cuts a wait into parts, each with the kernel waited for (None where none ran). `kernels` are
+    in order of their begin."""
     inside = [k for k in kernels if k.end_ns > call.begin_ns and k.begin_ns < call.end_ns]
     edges = {call.begin_ns, call.end_ns}
     for kernel in inside:
         edges |= {max(kernel.begin_ns, call.begin_ns), min(kernel.end_ns, call.end_ns)}
     begun = deque(inside)
-    last: Kernel | None = None  # to end, of those that have begun: once it has ended, none runs
+    last: Kernel | None = None  # the one that ends last of those that have begun
     for begin, end in itertools.pairwise(sorted(edges)):
         while begun and begun[0].begin_ns <= begin:
             kernel = begun.popleft()
@@ -157,7 +159,7 @@ def _parts(call: Call, kernels: Iterable[Kernel]) -> Iterable[tuple[Kernel | Non
 
 
 def by_span(calls: Sequence[Call], spans: SpanLog) -> PhaseAt:
-    """The training thread's phase when a call began: autograd's thread works for it."""
+    """The training thread's phase when a call began. Calls of autograd's thread count there too."""
     main = [thread for thread in spans.threads if thread.name == MAIN_THREAD]
     times = np.array([call.begin_ns for call in calls], np.int64)
     paths, index = phases_by_clock(spans, main[0].native_id if main else 0, times)

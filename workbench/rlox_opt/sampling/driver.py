@@ -1,9 +1,9 @@
-"""Profiles one training run from all sides, each in a child process of its own.
+"""Profiles one training run with several tools, each in a child process of its own.
 
-First plain, at full length: the true speed and the true seconds of each phase. Then under each tool
-for a window after the warm-up. A tool slows the program, so it is asked only what each phase is
-made of.
-A tool that is missing, forbidden or fails leaves its reason in the report, and the rest goes on.
+The first run is plain and of full length: it gives the true speed and the true seconds of each
+phase. Each tool then records for a window after warm-up. A tool slows the program, so it only shows
+what each phase consists of. A tool that is missing, forbidden or fails leaves its reason in the
+report, and the others go on.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from rlox_opt.sampling.spec import Job, Spec
 from rlox_opt.system.process import Child, ChildError, end
 from rlox_opt.system.scratch import scratch
 
-_START_UP_S = 15.0  # of a child, for the estimate of the time left
-SILENCE_S = 600.0  # a child that says nothing for so long hangs
-_LATE_S = 120.0  # what a sampler may take beyond its window to read symbols and write
+_START_UP_S = 15.0  # of a child process, for the estimate of the remaining time
+SILENCE_S = 600.0  # a child process without any output for so long is taken to hang
+_LATE_S = 120.0  # what a sampler may take beyond its window to read symbols and write its file
 
 SAMPLERS = {"py-spy": pyspy, "perf": perf}
 
 
 class Progress(Protocol):
-    """Who is told what goes on."""
+    """Shows how the work goes on."""
 
     def plan(self, steps: Sequence[tuple[str, float]]) -> None:
-        """The steps to come, each with the seconds it may take."""
+        """The steps to come, each with the seconds that it may take."""
 
     def begin(self, title: str) -> None:
         """A step begins."""
@@ -51,7 +51,7 @@ class Progress(Protocol):
 
 
 def profile(project: Project, job: Job, progress: Progress) -> Findings:
-    """Run the plain run and the tools; an interruption keeps what is finished.
+    """Do the plain run and run the tools. An interruption keeps what is finished.
 
     Raises:
         ChildError: the plain run failed, so that there is nothing to report.
@@ -91,7 +91,7 @@ def _plain(job: Job, findings: Findings, folder: Path, progress: Progress) -> st
                 _note(message, progress, spec.total_timesteps)
                 results.add_plain(findings, spec, folder)
     except ChildError as error:
-        # What comes after training may fail without making the training's figures untrue.
+        # A failure after training does not make the training's figures wrong.
         if findings.report["sps"] is None:
             raise
         findings.report["incomplete"].append(f"After the plain run its process failed: {error}")
@@ -105,7 +105,7 @@ def _plain(job: Job, findings: Findings, folder: Path, progress: Progress) -> st
 def _tool(
     project: Project, job: Job, findings: Findings, tool: str, folder: Path, progress: Progress
 ) -> str:
-    """Run one tool and put what it found into the report, or why it found nothing."""
+    """Run one tool, and put into the report what it found or why it failed."""
     section = findings.report["tools"][tool]
     run = {"scalene": _scalene, "torch.profiler": _torch_profiler}.get(tool, _sampler)
     classifier = Classifier(project.settings.layers)
@@ -120,7 +120,7 @@ def _tool(
         section |= window._asdict()
         spec = replace(job.spec, folder=str(folder), seconds=window.seconds)
         run(spec, findings, tool, classifier, progress)
-    # One tool's trouble, of whatever kind, must not cost the others' results.
+    # An error of one tool, of whatever kind, must not lose the others' results.
     except Exception as error:
         reason = results.anonymous(f"{tool} failed: {error}", project.root)
         section |= {"status": "failed", "reason": reason}
@@ -146,8 +146,8 @@ def sampled(
     progress: Progress,
     package: Path | None = None,
 ) -> tuple[Samples, tuple[int, int]]:
-    """What py-spy or perf saw of a child that trained until it was told to stop, and the ends of
-    its window in ns; `package` is the folder of another build.
+    """The samples that py-spy or perf took of a child process, which trained until it was stopped,
+    and the beginning and end of their window in ns. `package` is the folder of another build.
 
     Raises:
         ChildError: the child failed.
@@ -170,14 +170,14 @@ def sampled(
     progress.note("reading its samples", 1.0)
     samples = module.load(folder, classifier, SpanLog.load(folder / "spans.bin"))
     window = round(spec.seconds * 1e9)
-    # py-spy reads symbols before it samples, perf writes after: the window is at that end.
+    # py-spy reads symbols before it samples, perf afterwards, so the window lies at that end.
     return samples, ((end - window, end) if tool == "py-spy" else (start, start + window))
 
 
 def _watch(
     child: Child, sampler: subprocess.Popen[bytes], seconds: float, progress: Progress
 ) -> tuple[int, int]:
-    """Wait for the sampler; when it began and ended, on the monotonic clock."""
+    """Wait for the sampler. Returns when it began and ended, in ns of the monotonic clock."""
     start = time.perf_counter_ns()
     try:
         while sampler.poll() is None:
@@ -244,15 +244,15 @@ def _note(
 def child_of(
     spec: Spec, package: Path | None = None, command: Sequence[str] | None = None
 ) -> Child:
-    """The child that works as the spec says, in the spec's folder: with the package that is
-    installed, or the one in a folder; by another `command` than the child's own."""
+    """A child process that works as the spec says, in the spec's folder. `package` is a folder with
+    another build than the installed one; `command` takes the place of the child's usual command."""
     of = [] if package is None else [str(package)]
     words = command or [sys.executable, spec.child, str(spec.save()), *of]
     return Child(words, Path(spec.folder), environment(spec))
 
 
 def environment(spec: Spec) -> dict[str, str]:
-    """Nothing that differs between two runs, and threads chosen, not inherited."""
+    """The variables for a run: this process's, a fixed hash seed, the spec's number of threads."""
     threads = str(spec.threads)
     return os.environ | {
         "PYTHONHASHSEED": "0",

@@ -1,7 +1,7 @@
-"""Merges samples into the trees that the page's flamegraph draws.
+"""Merges samples into the trees that the page draws as flamegraphs.
 
-A tree's outer frames are phases, then come the sample's own frames. Widths are seconds of the plain
-run: samples say how a phase is spent, the program's own clock says how long the phase is.
+A tree's outer frames are phases; inside them are the samples' own frames. Widths are seconds of the
+plain run: the program's own clock says how long a phase is, and samples say what it consists of.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from rlox_opt.sampling.samples import MAIN_THREAD, OUTSIDE, Frame, Samples
 
-SMALLEST = 0.0004  # of the total: thinner nodes are left to their parent, which none would see
-WHOLE = 0.2  # of a phase's stacks: at least so many reach down to where training was started
-FEW = 0.02  # of all samples: a phase with fewer says nothing about how training was started
+SMALLEST = 0.0004  # of the total: thinner nodes are too thin to see, and count for their parents
+WHOLE = 0.2  # of a phase's stacks: at least so many reach down to the start of training
+FEW = 0.02  # of all samples: a phase with fewer does not show how training was started
 CPYTHON = "CPython"
 _INTERPRETER = re.compile(r"(lib)?python3[\w.]*$")
 
@@ -37,7 +37,8 @@ class _FlameNode:
 
 
 def self_seconds(report: Mapping[str, Any]) -> dict[str, float]:
-    """The plain run's seconds in each phase and none of its inner ones; outside all under ""."""
+    """The plain run's seconds in each phase without its inner ones; outside all of them under
+    ""."""
     own = {phase["name"]: phase["seconds"] for phase in report.get("phases") or ()}
     whole = dict(own)
     own[""] = max(report.get("train_s") or 0.0, sum(s for p, s in whole.items() if "/" not in p))
@@ -47,12 +48,12 @@ def self_seconds(report: Mapping[str, Any]) -> dict[str, float]:
 
 
 def tree(samples: Samples, own: Mapping[str, float], whole: str = "training") -> dict[str, Any]:
-    """One tool's tree of the training thread, flat: `nodes` in pre-order, [depth, index into
-    `names`, index into `layers`, seconds, share of the node that is that layer]; `names` are
+    """One tool's tree of the training thread as lists. `nodes` are in pre-order: [depth, index into
+    `names`, index into `layers`, seconds, share of the node that is of that layer]. `names` are
     [name, module, is phase].
 
-    A node's layer is the one that most of its time belongs to. `own` is `self_seconds`; without
-    any, samples keep the time that they stand for under the tool. `whole` is the root's name.
+    A node's layer is the one with most of its time. `own` are `self_seconds`; without any, samples
+    keep the seconds that they stand for under the tool. `whole` is the root's name.
     """
     ours = [s for s in samples.samples if s.thread == MAIN_THREAD and s.weight > 0]
     sampled: defaultdict[str, float] = defaultdict(float)
@@ -78,8 +79,8 @@ def tree(samples: Samples, own: Mapping[str, float], whole: str = "training") ->
 
 
 def _trunk(by_phase: Iterable[Sequence[Stack]]) -> Stack:
-    """The outermost frames that the stacks of all phases share: `<module>`, `main`, …, which say
-    how training was started. An unwinder loses the bottom of some stacks; these do not count."""
+    """The outermost frames that the stacks of all phases share (`<module>`, `main`, …), which show
+    only how training was started. Stacks whose outermost frames the unwinder lost do not count."""
     phases = list(by_phase)
     trunk: Stack = []
     while len(phases) > 1:
@@ -100,8 +101,8 @@ def _trunk(by_phase: Iterable[Sequence[Stack]]) -> Stack:
 
 
 def _stack(frames: Sequence[Frame]) -> Stack:
-    """Names and modules, outermost first, the interpreter's own functions as one but for a leaf:
-    where they stand for Python's they only say that something calls something."""
+    """Names and modules, outermost first. Neighbouring functions of the interpreter become one
+    entry, except for the innermost frame: between Python functions they add nothing."""
     stack: Stack = []
     for frame in frames:
         pair = (CPYTHON, "") if _INTERPRETER.match(frame.module) else (frame.name, frame.module)
@@ -113,8 +114,8 @@ def _stack(frames: Sequence[Frame]) -> Stack:
 
 
 def _common(stack: Stack, trunk: Stack) -> int:
-    """How much of the stack is trunk. An unwinder may skip frames in it: then its end is looked
-    for, unless that is what any stack may hold."""
+    """How many frames of the stack are trunk. If the unwinder skipped some of them, the trunk's
+    last frame is looked for, unless that frame is the interpreter's, which any stack may have."""
     if stack[: len(trunk)] == trunk:
         return len(trunk)
     if trunk and trunk[-1][0] != CPYTHON and trunk[-1] in stack:
@@ -126,7 +127,7 @@ def _flatten(root: _FlameNode) -> dict[str, Any]:
     names: dict[Key, int] = {}
     layers: dict[str, int] = {}
     nodes: list[list[float]] = []
-    # A stack and not recursion: stacks of samples can be deeper than Python's.
+    # No recursion: stacks of samples can be deeper than Python's recursion limit.
     waiting = [(0, root)]
     while waiting:
         depth, node = waiting.pop()

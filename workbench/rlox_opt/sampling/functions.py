@@ -9,7 +9,7 @@ from functools import lru_cache
 from rlox_opt.project.project import Project
 from rlox_opt.sampling.samples import Frame
 
-# The source in a file of the project; "" where it is not there, None of a file that is not its own.
+# The source in a file of the project: "" if the file is not there, None if it is not the project's.
 Text = Callable[[str], str | None]
 
 _FN = re.compile(r'^\s*(?:pub(?:\([\w ]+\))? |const |async |unsafe |extern "C" )*fn (\w+)')
@@ -24,8 +24,8 @@ def own(project: Project, read: Callable[[str], str]) -> Text:
 
 
 def innermost(frames: Sequence[Frame], text: Text) -> str | None:
-    """The innermost function of ours on a stack (outermost first), as "path:name"; None where there
-    is none."""
+    """The innermost function of the project on a stack (outermost first), as "path:name"; None if
+    there is none."""
     for frame in reversed(frames):
         source = text(frame.module)
         if source is not None:
@@ -36,8 +36,8 @@ def innermost(frames: Sequence[Frame], text: Text) -> str | None:
 
 @lru_cache(maxsize=4096)
 def enclosing(source: str, line: int) -> str | None:
-    """The function of Rust that holds a line. What is inlined at the end of a stack has the name of
-    the function that it is inlined into; its line is right."""
+    """The Rust function that contains a line. An inlined function has the name of the function that
+    it is inlined into, but its line is right."""
     for above in reversed(source.splitlines()[:line]):
         if named := _FN.match(above):
             return named[1]
@@ -46,7 +46,7 @@ def enclosing(source: str, line: int) -> str | None:
 
 @lru_cache(maxsize=65536)
 def short(name: str) -> str:
-    """A function's name without types and arguments, which fill lines and tell nothing."""
+    """A function's name without types and arguments, which are long and say little."""
     if whole := _AS_TRAIT.match(name):
         name = whole[1] + "::" + name[whole.end() :]
     while (fewer := _BRACKETS.sub("", name)) != name:

@@ -1,11 +1,11 @@
 """The layers that time is divided into, and which of them a sampled stack belongs to.
 
 A stack belongs to the innermost of its frames whose owner is known. Frames of libc, libm, the
-loader and Rust's standard library work for their caller; so do Python's runtime and NumPy when an
+loader and Rust's standard library work for their caller. So do Python's runtime and NumPy where an
 extension calls them from C, up to the next Python function. Code that was made at run time works
-for the native code that calls it. What a stack alone cannot say comes from the phase, or the part
-of torch's work, that it was taken in: which of torch's roles it plays, and whether Python code is
-the environment's. A stack that imports or compiles is of the start-up.
+for the native code that calls it. The stack alone does not show everything. The phase, or the part
+of torch's work, decides which of torch's roles a stack plays, and whether Python code is the
+environment's. A stack that imports or compiles counts as start-up.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from rlox_opt.sampling.samples import Frame
 TITLES = {layer.name: layer.title for layer in everywhere().layers}
 LAYERS = tuple(TITLES)
 UNKNOWN, STARTUP = "unknown", "startup"
-GRAD = "grad"  # the part of torch's work in which gradients are recorded, to be used
+GRAD = "grad"  # the part of torch's work in which gradients are recorded and later used
 
-# A thread in one of these is waiting. Names of libc, Python, Rust's standard library, Abseil.
+# A thread in one of these functions of libc, Python, Rust's standard library or Abseil is waiting.
 _WAIT = re.compile(
     r"nanosleep|futex.*wait|cond_(timed|clock)?wait|sem_(timed|clock)?wait|^p?poll$|^p?select$"
     r"|^epoll_p?wait|^wait(4|id|pid)$|^accept4?$|PyThread_acquire_lock|^take_gil$"
     r"|[Cc]ondvar.*wait|thread::park|mpmc.*recv|mpsc.*recv|PerThreadSemWait"
 )
-# The one of libc's waits that the interpreter uses for its own lock alone, and hardly anybody else:
-# py-spy does not name who calls it.
+# py-spy does not show who calls a wait of libc. This one is the interpreter's wait for its own
+# lock, and hardly anything else uses it.
 _INTERPRETERS_WAIT = "pthread_cond_timedwait"
-# py-spy does not see the kernel: a stack that ends in one of libc's wrappers was inside it.
+# py-spy does not show the kernel. A stack that ends in a libc wrapper of a system call was in it.
 _SYSCALL = re.compile(
     r"^_*(libc_)?(p?(read|write)v?|open(at)?|close|[fl]?stat|fstatat|lseek|mmap|munmap|mremap|madvise"
     r"|mprotect|s?brk|ioctl|fcntl|getrandom|fsync|fdatasync|ftruncate|unlink|rename|mkdir|rmdir"
     r"|readlink|access|getdents|dup2?|pipe2?|sched_yield|send(to|msg)?|recv(from|msg)?|getrusage)"
     r"(64)?$"
 )
-# The part of a path that is this machine's.
+# The part of a path that differs between machines.
 _ELSEWHERE = (
     r"^.*/(?:site-packages|dist-packages|lib-dynload|lib/python3\.\d+|registry/src/[^/]+)/"
     r"|^/rustc/[0-9a-f]+/"
 )
 _EVAL = re.compile(r"^_?PyEval_EvalFrame")
-_RUNTIME = ("numpy", "python")  # works for the extension that calls it in C
-_OWN_WORK = ("numpy", "native")  # works for itself, and so do the others that it calls:
+_RUNTIME = ("numpy", "python")  # works for an extension that calls it from C
+_OWN_WORK = ("numpy", "native")  # works for itself, and so do the others where it calls them:
 _BY_ITSELF = ("python", UNKNOWN)
 _PACKAGES = re.compile(r"(^|/)(site-packages|dist-packages)/")
 
 
 class Classifier:
-    """Which layer a stack belongs to, by what a project says of its code."""
+    """Decides which layer a stack belongs to, by what a project says of its code."""
 
     def __init__(self, layers: Layers) -> None:
         self.layers = whole = layers.with_general()
@@ -77,9 +77,9 @@ class Classifier:
 
         Args:
             frames: the stack, outermost first.
-            phase: where in the program it was taken, "outer/inner", "" when outside all phases.
-            see_kernel: False asks who is responsible: kernel time goes to the layer that called it.
-            part: of torch's work, "" where it is not known.
+            phase: where in the program it was taken, "outer/inner"; "" outside all phases.
+            see_kernel: False counts kernel time for the layer that called the kernel.
+            part: the part of torch's work; "" where it is not known.
         """
         if not frames:
             return UNKNOWN
@@ -94,12 +94,12 @@ class Classifier:
         return self.role(self.innermost_owner(frames), frames, phase, part)
 
     def is_startup(self, frames: Sequence[Frame]) -> bool:
-        """Whether a stack imports, or compiles what runs later."""
+        """Whether a stack imports, or compiles code that runs later."""
         return any(self._starts(frame.module) for frame in frames)
 
     def wait_layer(self, frames: Sequence[Frame], phase: str, part: str = "") -> str | None:
-        """The layer of a thread that waits: idle, the interpreter's lock, or its parallel section;
-        None: it does not wait."""
+        """The layer of a thread that waits: idle, the interpreter's lock ("gil"), or the library in
+        whose parallel section it waits. None if it does not wait."""
         native = list(self._native_tail(frames))
         if not any(_WAIT.search(frame.name) for frame in native):
             return None
@@ -113,8 +113,8 @@ class Classifier:
         return "idle"
 
     def role(self, owner: str, frames: Sequence[Frame], phase: str, part: str = "") -> str:
-        """What an owner's code is told as: what the stack shows outright, else what the part or the
-        phase is for."""
+        """The layer of an owner's code. What the stack itself shows decides first, then the part of
+        torch's work and the phase."""
         parts = phase.split("/")
         for role, function in self._roles:
             if (
@@ -129,12 +129,13 @@ class Classifier:
         return self.layers.otherwise.get(owner, owner)
 
     def calls(self, frames: Sequence[Frame]) -> bool:
-        """Whether a stack is in a call that Python's line makes, and not in the interpreter."""
+        """Whether the innermost frame is native code that a line of Python calls, and not the
+        interpreter."""
         return bool(frames) and self._owner(frames[-1]) not in ("eval", "python")
 
     def package_owner(self, module: str) -> str:
-        """Whose native code a file of Python calls when nothing else tells: that of the package
-        which it is a part of."""
+        """The owner of the native code that a Python file calls, if nothing else shows it: the
+        owner of the package that contains the file."""
         for pattern, function, layer in self._owners:
             if layer is None or not (layer in self.layers.otherwise or layer == "numpy"):
                 continue
@@ -143,20 +144,20 @@ class Classifier:
         return "native" if _PACKAGES.search(module) else UNKNOWN
 
     def _is_extension(self, module: str) -> bool:
-        """Whether a library is the project's, whose addresses are looked up in its line tables."""
+        """Whether a library is the project's own, so that its line tables are read."""
         return self._extension.search(module) is not None
 
     def shown(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
-        """The frames as they may be shown and stored: their paths without this machine's part."""
+        """The frames for showing and storing: their paths without the machine's own part."""
         return tuple(frame._replace(module=self.short_module(frame.module)) for frame in frames)
 
     def short_module(self, module: str) -> str:
-        """A path from its package on."""
+        """A path from its package on; a path that is still absolute becomes its file's name."""
         short = self._prefix.sub("", module)
         return short.rsplit("/", 1)[-1] if short.startswith("/") else short
 
     def innermost_owner(self, frames: Sequence[Frame]) -> str:
-        """Whose work a stack is, whatever it waits for."""
+        """The owner of a stack's work, also while it waits."""
         calls = self.layers.calls
         innermost: str | None = None
         for frame in self._native_tail(frames):
@@ -179,7 +180,7 @@ class Classifier:
         return UNKNOWN
 
     def _native_tail(self, frames: Sequence[Frame]) -> Iterator[Frame]:
-        """Frames from the leaf outwards, up to and with the innermost Python function."""
+        """Frames from the innermost outwards, up to and including the innermost Python function."""
         for frame in reversed(frames):
             yield frame
             if self._owner(frame) == "eval":
@@ -194,7 +195,7 @@ class Classifier:
         )
 
     def _find_owner(self, frame: Frame) -> str | None:
-        """Whose code a frame is; None where it works for its caller."""
+        """The owner of a frame's code; None where it works for its caller."""
         if enters_python(frame):
             return "eval"
         for module, function, layer in self._owners:
@@ -204,10 +205,10 @@ class Classifier:
 
 
 def is_python(frame: Frame) -> bool:
-    """Whether a frame is a Python function (and not C code of the interpreter)."""
+    """Whether a frame is a Python function, as opposed to C code of the interpreter."""
     return frame.module.endswith((".py", ".pyx")) or frame.module.startswith("<")
 
 
 def enters_python(frame: Frame) -> bool:
-    """Whether a frame is Python's: a function of it, or the interpreter's loop, which runs one."""
+    """Whether a frame is a Python function or the interpreter's loop, which runs one."""
     return is_python(frame) or _EVAL.match(frame.name) is not None

@@ -1,4 +1,4 @@
-"""A sampler as a process that looks on from outside, and the log of what it says."""
+"""A sampler in a process of its own, and the log of what it prints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def start(command: Sequence[str], log: Path, **options: Any) -> subprocess.Popen[bytes]:
-    """Start it; `options` are those of `Popen`."""
+    """Start the sampler; `options` are those of `Popen`."""
     with log.open("wb") as file:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options
@@ -17,10 +17,10 @@ def start(command: Sequence[str], log: Path, **options: Any) -> subprocess.Popen
 
 
 def said(log: Path) -> str:
-    """All that it said; "" where it did not begin."""
+    """All that the sampler printed; "" if it did not start."""
     return log.read_text(errors="replace").strip() if log.exists() else ""
 
 
 def nothing(tool: str, log: Path) -> str:
-    """A sentence for a tool that left no samples."""
+    """A sentence that says why a tool left no samples."""
     return f"{tool} left no samples: {said(log)[-500:] or 'it said nothing'}"

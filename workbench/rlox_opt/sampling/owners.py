@@ -1,10 +1,11 @@
-"""Whose a stack is that was cut in native code.
+"""Finds the owner of a stack that the sampler could not unwind out of native code.
 
-Where a function has no unwind information, all that a sampler sees is the function itself: a kernel
-that was compiled at run time, MKL's, a helper of libc. Its time belongs to what its line of Python
-called. Other stacks of the same line, which are whole, tell what that is, if they are not too few
-beside those that were cut; else those of the same function; else the package that the line is in;
-else a compiler that the process has loaded. What none of these tells is unknown.
+Where a function has no unwind information, a sampler sees that function alone: a kernel that was
+compiled at run time, one of MKL's, a helper of libc. Its time belongs to what its line of Python
+called. Complete stacks of the same line show what that is, if they are not too few beside those
+that were cut off; then those of the same Python function; then the package that contains the line.
+If the process has loaded a compiler, the compiler takes the place of an owner that compiles
+nothing. What none of these decides is unknown.
 """
 
 from __future__ import annotations
@@ -20,35 +21,37 @@ from numpy.typing import NDArray
 from rlox_opt.sampling.layers import STARTUP, UNKNOWN, Classifier, enters_python
 from rlox_opt.sampling.samples import Frame
 
-_TINY = 1e-9  # seconds, so that there is a logarithm
-_ALIKE = log(3)  # between how long two waits took that may be for the same
-_UNLIKE = log(30)  # and that are not
-# Of the time of a line's cut stacks, that of whole ones that tell what it calls: a line is seen
-# near a sample, and now and then it is the one before or after.
+_TINY = 1e-9  # seconds, so that the logarithm exists
+_ALIKE = log(3)  # two waits whose lengths differ by less are taken to be for the same thing
+_UNLIKE = log(30)  # two waits whose lengths differ by more are not
+# A line's complete stacks decide if they have this part of the time of its cut-off ones. A line is
+# seen only near a sample, so now and then it is the line before or after.
 _TELLING = 0.1
+# Owners that make no code at run time, unlike a loaded compiler.
 # What makes no code at run time, as a compiler that is loaded does.
 _MAKES_NONE = (UNKNOWN, "numpy")
 
 
 class Noted(Protocol):
-    """What a process said of itself, and of its threads at given times of the monotonic clock."""
+    """What a process recorded about itself, and about its threads at times of the monotonic
+    clock."""
 
-    made: str  # whose code is that it made at run time, where nothing else tells
+    made: str  # the owner of code made at run time, where nothing else shows it
 
     def lines(
         self, tid: int, times_ns: NDArray[np.int64], called: NDArray[np.bool_]
     ) -> Sequence[tuple[Frame, ...]]:
-        """The Python functions at each, outermost first; empty where they are not known. `called`
-        says whether the thread was in native code that its line calls."""
+        """The Python functions at each time, outermost first; empty where they are not known.
+        `called` says whether the thread was in native code that its line of Python called."""
 
     def parts(self, tid: int, times_ns: NDArray[np.int64]) -> Sequence[str]:
-        """The part of torch's work at each; "" where it is not known."""
+        """The part of torch's work at each time; "" where it is not known."""
 
 
 class Stack(NamedTuple):
-    """A stack as it was seen, and what is known of its moment. Python's functions were seen near it
-    only, so they tell what is to be told of no other: whether it imports, and what a cut stack
-    worked for."""
+    """A stack as it was sampled, with what is known of its moment. `python` was recorded near the
+    moment and not at it. So it is used only to see whether the thread imports, and what a cut-off
+    stack worked for."""
 
     native: tuple[Frame, ...]
     python: tuple[Frame, ...]
@@ -60,7 +63,7 @@ class Stack(NamedTuple):
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """Python's functions, and the native ones that the innermost of them called."""
+        """The Python functions, and the native functions that the innermost of them called."""
         if not self.python:
             return self.native
         for at in range(len(self.native) - 1, -1, -1):
@@ -70,7 +73,7 @@ class Stack(NamedTuple):
 
 
 def layers_of(stacks: Sequence[Stack], classifier: Classifier, made: str = UNKNOWN) -> list[str]:
-    """The layer of each stack of one process; `made` as `Noted` says it."""
+    """The layer of each stack of one process; `made` is that of `Noted`."""
     layers: list[str | None] = []
     known, waits = _Known(), _Waits()
     for stack in stacks:
@@ -98,7 +101,7 @@ def layers_of(stacks: Sequence[Stack], classifier: Classifier, made: str = UNKNO
 
 
 def _called(stack: Stack, known: _Known, classifier: Classifier, made: str) -> str:
-    """The layer of what a stack's line of Python called."""
+    """The layer of what the stack's line of Python called."""
     line = stack.python[-1]
     compiler = made != UNKNOWN
     owner = known.owner(line, 1.0 if compiler else _TELLING)
@@ -109,9 +112,10 @@ def _called(stack: Stack, known: _Known, classifier: Classifier, made: str) -> s
 
 
 class _Waits:
-    """Waits whose stack was seen. Not every wait has one; one without is like that one of its line
-    of Python, else of its phase, which took about as long: a thread that sleeps at a line, and then
-    waits there for the interpreter, waits much shorter for that."""
+    """Waits with a known stack, for those without one. A wait without a stack gets the layer of the
+    known wait of about the same length on the same line of Python, or else in the same phase. The
+    length matters: a thread may sleep at a line and then wait there for the interpreter's lock,
+    which takes much less time."""
 
     def __init__(self) -> None:
         self._of: defaultdict[tuple[object, ...], list[tuple[float, str]]] = defaultdict(list)
@@ -153,7 +157,8 @@ class _Known:
             self._cut[key] += seconds  # type: ignore[assignment]
 
     def owner(self, line: Frame, telling: float) -> str | None:
-        """The owner of most of what the line called, or of most of what its function did."""
+        """The owner of most of what the line called, or else of most of what its function
+        called."""
         for key in self._keys(line):
             for owner, seconds in self._by_line[key].most_common(1):
                 if seconds >= telling * self._cut[key]:

@@ -1,9 +1,10 @@
-"""perf: the precise sampler, where it is there. The kernel, all threads, 0-7 % slower.
+"""perf: the precise sampler, where it is available. It sees the kernel and all threads, and slows
+the program by 0-7 %.
 
-It samples on-CPU time and stamps each sample with the monotonic clock, by which it is joined with
-the program's spans. It records every switch of a thread off and on a CPU as well: the time between
-is waiting if the thread gave the CPU up, and nobody's if it was preempted, so a busy neighbour does
-not count as idle time of the program.
+It samples on-CPU time and stamps each sample with the monotonic clock, which joins the samples with
+the program's spans. It also records every switch of a thread off and onto a CPU. The time between
+counts as waiting if the thread gave up the CPU itself. If the thread was preempted the time does
+not count, so that a busy neighbour does not make the program look idle.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from rlox_opt.sampling.phases import phases_by_clock
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
-RATE = 997  # Hz, at most; prime, so as not to beat with the program's own loops
-SAMPLES = 20_000  # as many as are worth their price: 8 KiB each on disk, and 1 ms to read
-STACK_BYTES = 8192  # of each stack; a quarter of them would do for the layers, not for a flamegraph
+RATE = 997  # Hz, at most; a prime, so that samples do not fall in step with the program's loops
+SAMPLES = 20_000  # more are not worth their cost: 8 KiB each on disk, and 1 ms to read
+STACK_BYTES = 8192  # of each stack; layers would need a quarter of them, flamegraphs need all
 SETTLE_S = 0.0  # it samples from its first moment on
-SWITCH_RATE = 99  # stacks a second of threads that go off the CPU, to tell what they wait for
+SWITCH_RATE = 99  # stacks per second of threads that leave the CPU, to see what they wait for
 
 DATA, LOG = "perf.data", "perf.log"
 CPU, SWITCH = "cpu-clock", "context-switches"
@@ -70,10 +71,10 @@ def unavailable() -> str | None:
 def attach(
     pid: int, seconds: float, folder: Path, rate: int | None = None
 ) -> subprocess.Popen[bytes]:
-    """Sample a running process for `seconds`; `load(folder, spans)` reads what perf leaves there.
+    """Sample a running process for `seconds`; `load(folder, spans)` reads the files it leaves.
 
-    Unless a rate in Hz is given, the longer the time, the lower the rate, so that there are about
-    20,000 samples at most.
+    Without a rate in Hz, long recordings get a lower one, so that there are about 20,000 samples at
+    most.
     """
     rate = rate or min(RATE, max(99, round(SAMPLES / seconds)))
     return record(pid, folder, rate, ["--", "sleep", f"{seconds:.3f}"])
@@ -82,7 +83,7 @@ def attach(
 def record(
     pid: int, folder: Path, rate: int, words: Sequence[str], **options: Any
 ) -> subprocess.Popen[bytes]:
-    """`perf record` of a process, with more `words` for it, and `options` of `Popen`."""
+    """`perf record` of a process, with further `words` for perf, and `options` of `Popen`."""
     (folder / "perf.json").write_text(json.dumps({"pid": pid, "rate": rate}))
     command = [
         *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
@@ -97,7 +98,7 @@ def load(folder: Path, classifier: Classifier, spans: SpanLog | None = None) -> 
     """Read what `attach` left in the folder; `spans` of the same run give the phases.
 
     Raises:
-        ValueError: there is no profile; the message ends with what perf said.
+        ValueError: there is no profile; the message ends with what perf printed.
     """
     if not (folder / DATA).exists():
         raise ValueError(onlooker.nothing("perf", folder / LOG))
@@ -111,7 +112,7 @@ def script(data: Path) -> Iterator[Iterable[str]]:
     """The lines of `perf script` about a recording.
 
     Raises:
-        ValueError: at their end, since perf failed: they are not all of them, perhaps none.
+        ValueError: after the last line, since perf failed; lines may be missing, perhaps all.
     """
     fields = "comm,pid,tid,time,event,ip,sym,dso"
     with tempfile.TemporaryFile() as log:
@@ -144,8 +145,8 @@ def read(
 
 
 def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[PerfEvent]], int]:
-    """The samples and waits of each process in the text of `perf script`, and how many were lost.
-    The process is 0 where the text does not tell it."""
+    """The samples and waits of each process in the text of `perf script`, and the number of lost
+    records. The process is 0 where the text does not name it."""
     events: defaultdict[int, list[PerfEvent]] = defaultdict(list)
     lost = 0
     for event in _intervals(_events(lines), 1 / rate):
@@ -165,8 +166,8 @@ def place(
     errors: int = 0,
     noted: Noted | None = None,
 ) -> Samples:
-    """The events of one process, each in its phase and layer; `noted` is what the process itself
-    said of its threads, by the same clock."""
+    """The events of one process, each with its phase and layer. `noted` is what the process
+    recorded about its threads, by the same clock."""
     samples = Samples("perf", period_s=1 / rate, errors=errors)
     ours = {f for e in events for f in e.frames if classifier.is_extension(f.module)}
     resolved = addresses.resolver(ours, places=True)
@@ -178,7 +179,7 @@ def place(
     for tid, own in by_thread.items():
         times = np.array([event.time_ns for event in own], np.int64)
         paths, index = phases_by_clock(log, tid, times)
-        # A thread that waits is seen at its line; one that begins to is about to come there.
+        # A wait is looked up at its middle: at its begin, the thread may not be at that line yet.
         within = times + np.array([event.waited_ns // 2 for event in own], np.int64)
         called = np.array([classifier.calls(event.frames) for event in own], bool)
         lines = [()] * len(own) if noted is None else noted.lines(tid, within, called)
@@ -201,8 +202,8 @@ def place(
 
 @dataclass
 class PerfEvent:
-    """One record of perf: `what` is cpu (a sample), switch (a stack), out, preempted, in, lost;
-    off is the time from an out to the next in."""
+    """One record of perf. `what` is cpu (a sample), switch (a stack), out, preempted, in or lost;
+    off is made of an out and the next in, and stands for the time between."""
 
     what: str
     comm: str
@@ -218,7 +219,7 @@ class PerfEvent:
 
 
 def _events(lines: Iterable[str]) -> Iterator[PerfEvent]:
-    """The records in the order of their times; frames, which perf prints leaf first, reversed."""
+    """The records in order of time. perf prints innermost frames first; they are reversed here."""
     event: PerfEvent | None = None
     stack: list[Frame] = []
     for line in chain(lines, [""]):
@@ -249,10 +250,10 @@ def _what(event: str) -> str | None:
 
 
 def _intervals(events: Iterable[PerfEvent], period_s: float) -> Iterator[PerfEvent]:
-    """Samples with the CPU time they stand for, and each wait with the time it lasted ("off"), to
-    the end of the recording where it lasted longer."""
-    left: dict[int, PerfEvent] = {}  # threads off the CPU of their own will
-    stacks: dict[int, tuple[Frame, ...]] = {}  # where each thread was when it last went off
+    """The samples with the CPU time that they stand for, and the waits ("off") with their length. A
+    wait that had not ended lasts to the end of the recording."""
+    left: dict[int, PerfEvent] = {}  # threads that gave up the CPU, and are not back
+    stacks: dict[int, tuple[Frame, ...]] = {}  # where each thread was when it last left the CPU
     last_ns = 0
     for event in events:
         last_ns = event.time_ns
@@ -283,11 +284,11 @@ def _off(out: PerfEvent, until_ns: int) -> PerfEvent:
 
 @lru_cache(maxsize=262144)
 def _frame(line: str) -> Frame | None:
-    """One frame; its `line` is its address until that is looked up, or not needed."""
+    """One frame. Its `line` is its address, until the address is turned into a line."""
     match = _FRAME.match(line)
     if match is None or match["ip"] == "f" * 16:
-        return None  # where the unwinder stopped
+        return None  # the unwinder stopped here
     name, module = match["name"].partition("@")[0], match["module"]
     if match["ip"].startswith("ffffffff") and len(match["ip"]) == 16 and module == "[unknown]":
-        module = "[kernel]"  # an address of the kernel whose symbol is hidden
+        module = "[kernel]"  # an address in the kernel whose symbol is hidden
     return Frame(name, module, int(match["ip"], 16))

@@ -1,9 +1,9 @@
-"""Which phase of the program a sample was taken in: by its source line, or by its clock.
+"""Which phase of the program a sample was taken in, by its source line or by its time.
 
-By line: a sampler that names Python lines needs no clock. The phase of a stack is read off the
-`with timing.add_time("literal"):` blocks, and `span`s, that enclose each frame's current line; so
-is whether it is inside `torch.no_grad()`.
-By clock: a sampler that stamps its samples with the monotonic clock is joined with the spans.
+By line: this suits a sampler that names Python lines and gives no times. The phase of a stack is
+read from the blocks that enclose each frame's current line: `with timing.add_time("literal"):` and
+`span`. The same is done for `torch.no_grad()`.
+By time: a sampler that stamps its samples with the monotonic clock is joined with the spans.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from rlox_opt.sampling.layers import GRAD
 from rlox_opt.sampling.samples import Frame
 from rlox_opt.sampling.spans import SpanLog
 
-# Parts of torch's work, beside GRAD.
+# Parts of torch's work, other than GRAD.
 BACKWARD, OPTIMIZER, NO_GRAD = "backward", "optimizer", "no_grad"
 _BLOCKS = frozenset({"add_time", "timeit", "time_avg", "span"})
 _MODES = {"no_grad": NO_GRAD, "inference_mode": NO_GRAD, "enable_grad": GRAD}
 _OPTIMIZING = re.compile(r"(^|/)torch/(optim/\w+|nn/utils/clip_grad)\.py$")
 
 
-Naming = Callable[[ast.expr], str | None]  # what a block is, of a `with` statement's expression
+Naming = Callable[[ast.expr], str | None]  # a block's name, from its `with` statement's expression
 
 
 @lru_cache(maxsize=1024)
 def _blocks(
     file: str, naming: Naming
 ) -> dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]]:
-    """The named blocks of a file by function name: the function's lines, the block's, its names."""
+    """The named blocks of a file, by function: first and last line of the function, first and last
+    line of the block, and the block's names."""
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
@@ -72,7 +73,7 @@ def _phase(call: ast.expr) -> str | None:
 
 
 def _grad_mode(call: ast.expr) -> str | None:
-    """Whether gradients are recorded inside `torch.no_grad()` and its like."""
+    """The part of torch's work that `torch.no_grad()` and its like make of a block."""
     match call:
         case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called), args=arguments):
             if called == "set_grad_enabled":
@@ -93,7 +94,7 @@ def _decorator(item: ast.expr, function: str, naming: Naming) -> str | None:
 @lru_cache(maxsize=65536)
 def _names_at(file: str, function: str, line: int, naming: Naming) -> tuple[str, ...]:
     names: list[str] = []
-    # Blocks were found outermost first, so the order of the list is the order of nesting.
+    # Blocks were found outermost first, so their order in the list is the order of nesting.
     for first, last, start, end, block in _blocks(file, naming).get(function, ()):
         if first <= line <= last and start <= line <= end:
             names.extend(block)
@@ -101,16 +102,16 @@ def _names_at(file: str, function: str, line: int, naming: Naming) -> tuple[str,
 
 
 def phase_by_line(frames: Iterable[Frame]) -> str:
-    """The phase of a stack (outermost first) whose Python frames carry full paths and lines.
+    """The phase of a stack (outermost first) whose Python frames have full paths and lines.
 
     A frame's name may be qualified ("A.train", "f.<locals>.g"); its last part is the function.
-    Comprehensions and lambdas hold no blocks of their own, their caller's line already counts.
+    Comprehensions and lambdas contain no blocks; their caller's line counts.
     """
     return "/".join(_named(frames, _phase))
 
 
 def part_by_line(frames: Sequence[Frame]) -> str:
-    """The part of torch's work of such a stack; "" where gradients are recorded, or may be."""
+    """The part of torch's work of a stack; "" where gradients are recorded, or may be."""
     for frame in frames:
         if frame.name.endswith("_engine_run_backward"):
             return BACKWARD
@@ -134,15 +135,16 @@ def _named(frames: Iterable[Frame], naming: Naming) -> list[str]:
 def phases_by_clock(
     log: SpanLog, native_id: int, times_ns: NDArray[np.int64]
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """The innermost span of one thread that is open at each time.
+    """The innermost span of one thread that was open at each time.
 
     Args:
         log: the spans of the program.
         native_id: the kernel's id of the thread.
-        times_ns: monotonic clock, int64, any order.
+        times_ns: times of the monotonic clock, int64, shape (n,), in any order.
 
     Returns:
-        A list of phases and, for each time, an index into it; phase "" is outside all spans.
+        A list of phases and, for each time, an index into it, int64, shape (n,). The phase "" is
+        the time outside all spans.
     """
     phases = ["", *log.paths]
     threads = [thread.data for thread in log.threads if thread.native_id == native_id]
@@ -153,8 +155,8 @@ def phases_by_clock(
     path, start, end = (column[start < end] for column in (path, start, end))
     number = {name: index for index, name in enumerate(phases)}
     outer = np.array([number.get(name.rpartition("/")[0], 0) for name in phases])
-    # Entering a span makes it the phase; leaving one makes the span around it the phase. At equal
-    # times leaving comes first; spans are logged inner first, so the reverse enters outer first.
+    # Where a span begins it becomes the phase; where it ends, the span around it does. At equal
+    # times ends come first. Spans are logged inner first, so the reverse puts outer begins first.
     times = np.concatenate([end, start[::-1]])
     becomes = np.concatenate([outer[path + 1], (path + 1)[::-1]])
     order = np.argsort(times, kind="stable")

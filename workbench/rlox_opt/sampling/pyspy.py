@@ -1,7 +1,8 @@
-"""py-spy: the portable sampler. Python and native frames, the training slowed by a third or so.
+"""py-spy: the portable sampler. It sees Python and native frames, and slows training by about a
+third.
 
-It samples wall time, waiting threads included, and has no clock in its output; the phase of a
-sample is read off its Python lines. It sees neither the kernel nor threads that never ran Python.
+It samples wall time, also of waiting threads. Its output has no times, so the phase of a sample is
+found by its Python lines. It sees neither the kernel nor threads that never ran Python.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
 RAW = "pyspy.raw"
-RATE = 100  # Hz; above it, native unwinding slows the program more than it samples it
+RATE = 100  # Hz; above it, native unwinding mostly slows the program
 
-# py-spy reads a library's symbols when it first meets it, the program stopped meanwhile, and then
-# takes the samples it missed one upon the other, hundreds of one and the same place. So it is given
-# SETTLE_S before its window, and what it saw inside the function SETTLING is dropped.
+# py-spy stops the program to read a library's symbols when it first meets the library. It then
+# takes all missed samples at once, hundreds of the same place. So it starts SETTLE_S before its
+# window, and samples inside the function SETTLING are dropped.
 SETTLE_S = 10.0
 SETTLING = "sampler_settles"
 
-# To stop the program takes microseconds on a quiet machine and milliseconds on a crowded host. Then
-# py-spy falls behind, makes up for it with samples of one place, and its shares are not to be
-# trusted: beyond this slowdown they were seen to be off by more than 3 points.
+# Stopping the program takes microseconds on a quiet machine and milliseconds on a crowded host.
+# There py-spy falls behind and catches up with samples of one place, so its shares become wrong:
+# beyond this slowdown they were seen to be off by more than 3 points.
 HELD_UP = 1.4
 
 _NOT_INSTALLED = "py-spy is not installed: pip install py-spy"
@@ -71,9 +72,9 @@ def unavailable() -> str | None:
 def attach(
     pid: int, seconds: float, folder: Path, rate: int = RATE, *, native: bool = True
 ) -> subprocess.Popen[bytes]:
-    """Sample a running process for `seconds`; `load(folder)` reads what the sampler leaves there.
+    """Sample a running process for `seconds`; `load(folder)` reads the files that py-spy leaves.
 
-    Without `native` it sees Python's functions alone, and hardly slows the program.
+    Without `native` py-spy sees Python functions only, and hardly slows the program.
 
     Raises:
         FileNotFoundError: py-spy is not installed.
@@ -85,8 +86,8 @@ def attach(
 
 
 def launching(folder: Path, rate: int) -> list[str]:
-    """The words before a command that have py-spy run it and look on, at Python's functions alone;
-    `load(folder)` reads what it leaves there.
+    """The words to put before a command so that py-spy runs and samples it. Python functions only;
+    `load(folder)` reads the files that py-spy leaves.
 
     Raises:
         FileNotFoundError: py-spy is not installed.
@@ -95,7 +96,7 @@ def launching(folder: Path, rate: int) -> list[str]:
 
 
 def _record(folder: Path, rate: int) -> list[str]:
-    """The words by which py-spy records what `load` reads. Raises FileNotFoundError."""
+    """The command with which py-spy records what `load` reads. Raises FileNotFoundError."""
     command = _command()
     if command is None:
         raise FileNotFoundError(_NOT_INSTALLED)
@@ -114,11 +115,11 @@ def load(
     parts: bool = False,
     made: str = UNKNOWN,
 ) -> Samples:
-    """Read what `attach` left in the folder. `spans` is not needed: lines give the phases, and with
-    `parts` which part of torch's work it was. `made` is whose code is that was made at run time.
+    """Read what `attach` left in the folder. `spans` is not needed: lines show the phases, and with
+    `parts` also the part of torch's work. `made` is the owner of code made at run time.
 
     Raises:
-        ValueError: there is no profile; the message ends with what py-spy said.
+        ValueError: there is no profile; the message ends with what py-spy printed.
     """
     raw, log = folder / RAW, folder / "pyspy.log"
     if not raw.exists() or not raw.stat().st_size:
@@ -131,7 +132,7 @@ def load(
             stack, _, count = line.rstrip("\n").rpartition(" ")
             if stack and count.isdigit() and SETTLING not in stack:
                 seen.append((*_stack(stack, samples.period_s, parts), int(count)))
-    if any(stack.part == BACKWARD for _, stack, _ in seen):  # so that gradients are used
+    if any(stack.part == BACKWARD for _, stack, _ in seen):  # gradients are used
         seen = [(who, stack._replace(part=stack.part or GRAD), n) for who, stack, n in seen]
     layers = layers_of([stack for _, stack, _ in seen], classifier, made)
     for (thread, of, times), layer in zip(seen, layers, strict=True):
@@ -142,9 +143,9 @@ def load(
 
 
 def _stack(text: str, period_s: float, parts: bool) -> tuple[str, Stack]:
-    """A thread, and its stack."""
+    """The name of a thread, and its stack."""
     head, *rest = _SEPARATOR.split(text)
-    if head.startswith("process "):  # one of several; its command may hold separators, too
+    if head.startswith("process "):  # one of several; its command may contain separators too
         while rest and not _THREAD.match(head):
             head, *rest = rest
     match = _THREAD.match(head)
@@ -168,6 +169,6 @@ def _frame(text: str) -> Frame:
 
 
 def _command() -> str | None:
-    """py-spy beside this interpreter, else on the path."""
+    """The py-spy that is installed beside this interpreter, otherwise the one on PATH."""
     beside = Path(sys.executable).parent / "py-spy"
     return str(beside) if beside.exists() else shutil.which("py-spy")

@@ -1,4 +1,4 @@
-"""The report as it grows: the plain run's figures, the tools' sections, what follows of them."""
+"""The report as it grows: the plain run's figures, each tool's section, and the conclusions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SCHEMA = 1
 SOURCES = ("perf", "py-spy", "scalene")  # of the ranking, the preciser first
 _BREAKDOWN = "Update, per gradient step"
 _LEAST_SAMPLES = 50
-_BUSY = 0.05  # share of training spent waiting for a CPU that is worth a warning
+_BUSY = 0.05  # a warning is given if training waited for a CPU for more than this share
 
 Json = dict[str, Any]
 
 
 class Rates(NamedTuple):
-    """How training went: steps per second, CPUs used, and the share of time kept off the CPUs."""
+    """How training went: steps per second, CPUs used, and the share of time without a CPU."""
 
     steps_per_s: float
     cpu_share: float
@@ -41,20 +41,21 @@ class Rates(NamedTuple):
 
     @property
     def undelayed(self) -> float:
-        """Steps per second of the time in which other programs did not keep it off the CPUs."""
+        """Steps per second without the time in which other programs had the CPUs."""
         return self.steps_per_s / max(1e-9, 1 - self.delayed)
 
 
 class Ticks(NamedTuple):
-    """A child's clock: (monotonic ns, environment steps, and of the training thread: CPU ns, ns
-    kept waiting for a CPU) each; and when its tool's window began and ended, where it knows."""
+    """What a child process recorded: each tick has the monotonic ns, the environment steps, and of
+    the training thread its CPU ns and the ns that it waited for a CPU. `start_ns` and `end_ns` are
+    its tool's window, if the child knows it."""
 
     ticks: list[tuple[int, int, int, int]]
     start_ns: int
     end_ns: int
 
     def rates(self, start_ns: int, end_ns: int) -> Rates | None:
-        """Rates between two times; None if that is hardly any time."""
+        """Rates between two times; None if there are too few ticks or no steps between them."""
         inside = [tick for tick in self.ticks if start_ns <= tick[0] <= end_ns]
         if len(inside) < 3 or inside[-1][0] <= inside[0][0] or inside[-1][1] <= inside[0][1]:
             return None
@@ -66,7 +67,7 @@ class Ticks(NamedTuple):
 
 @dataclass
 class Findings:
-    """What a profile found: the report, and what its figures come from."""
+    """What a profile found: the report, and the data behind its figures."""
 
     report: Json
     samples: dict[str, Samples] = field(default_factory=dict)
@@ -154,7 +155,7 @@ def _add_run(findings: Findings, spec: Spec, run: Json) -> None:
     ticks = Ticks([tuple(tick) for tick in run["ticks"]], 0, 0)
     warm = [tick for tick in ticks.ticks if tick[1] >= spec.warmup_steps]
     steady = ticks.rates(warm[0][0], warm[-1][0]) if warm else None
-    # A run that is over before its clock has ticked often enough has its whole speed alone.
+    # A short run has too few ticks for a steady rate, and only the speed of the whole run.
     findings.steady = steady or Rates(run["steps"] / train_s, 1.0, 0.0)
     whole = ticks.rates(0, ticks.ticks[-1][0])
     if whole and whole.delayed > _BUSY:
@@ -196,7 +197,7 @@ def add_samples(
     """Put a sampler's section into the report.
 
     Raises:
-        ValueError: too few samples to say anything.
+        ValueError: there are too few samples.
     """
     if len(samples.samples) < _LEAST_SAMPLES:
         raise ValueError(f"{len(samples.samples)} samples are too few; ask for more --seconds")
@@ -219,9 +220,9 @@ def sampled(findings: Findings) -> dict[str, Json]:
 def add_torch(
     findings: Findings, recorded: TorchProfile, ticks: Ticks, classifier: Classifier
 ) -> None:
-    """Put torch.profiler's section into the report: its layers are torch's alone.
+    """Put torch.profiler's section into the report. It divides the time into torch's layers alone.
 
-    A phase's torch share under the profiler is taken for its share in the plain run.
+    Torch's share of a phase under the profiler is taken for its share in the plain run.
     """
     _add_slowdown(findings, "torch.profiler", ticks, (ticks.start_ns, ticks.end_ns))
     layers: defaultdict[str, float] = defaultdict(float)
@@ -244,7 +245,7 @@ def add_torch(
 
 
 def conclude(project: Project, findings: Findings) -> None:
-    """Rank the layers and the bottlenecks by the best tool there is; say where tools disagree."""
+    """Rank the layers and the bottlenecks by the best tool that worked, and note disagreements."""
     report, tools = findings.report, findings.report["tools"]
     source = next(iter(sampled(findings)), None)
     report["layer_source"] = source
@@ -260,14 +261,14 @@ def conclude(project: Project, findings: Findings) -> None:
     settings = report["settings"]
     on = {*report["features"], *settings.get("optimizations", ())}
     every = cards.load(project)
-    open_ = [card for card in every if not on & {card.feature, card.id}]  # what is on, was gained
+    open_ = [card for card in every if not on & {card.feature, card.id}]  # not yet switched on
     seen, run = (findings.samples[source], findings.self_seconds), (report["algo"], settings)
     report["bottlenecks"] = bottlenecks.rank(*seen, open_, *run)
     report["cards"] = bottlenecks.bounds(*seen, every, *run)
 
 
 def read_ticks(folder: Path) -> Ticks:
-    """The clock that a child wrote. ValueError if it wrote none."""
+    """The ticks that a child process wrote. ValueError if it wrote none."""
     result = _read(folder / "result.json")
     if result is None:
         raise ValueError("the training under it ended without a result")
@@ -276,7 +277,7 @@ def read_ticks(folder: Path) -> Ticks:
 
 
 def anonymous(text: str, root: Path) -> str:
-    """The text without the folders of this machine, of which one is the project's `root`."""
+    """The text without this machine's folders, among them the project's `root`."""
     for folder in (str(root), sys.prefix, sys.base_prefix, os.path.expanduser("~")):  # noqa: PTH111
         if len(folder) > 1:
             text = text.replace(folder + "/", "")
@@ -284,10 +285,10 @@ def anonymous(text: str, root: Path) -> str:
 
 
 def _add_slowdown(findings: Findings, tool: str, ticks: Ticks, window: tuple[int, int]) -> None:
-    """The plain run's steady rate over the rate under the tool.
+    """The plain run's steady rate divided by the rate under the tool.
 
-    A busy neighbour may hit the one run and not the other, so what either waited for a CPU is not
-    counted; on a quiet machine that is nothing.
+    Another program may disturb one of the two runs only. So time in which either waited for a CPU
+    is left out; on a quiet machine there is hardly any.
     """
     rates = ticks.rates(*window)
     if rates is not None and findings.steady is not None:
@@ -299,7 +300,7 @@ def _add_slowdown(findings: Findings, tool: str, ticks: Ticks, window: tuple[int
 
 
 def _disagreement(tools: Mapping[str, Json]) -> list[Json]:
-    """For each layer its share by each tool, and how far they lie apart; the widest first."""
+    """For each layer its share by each tool, and the largest difference; the largest first."""
     views = {
         tool: {layer["name"]: layer["share"] for layer in section["layers"]}
         for tool, section in tools.items()
@@ -316,8 +317,8 @@ def _disagreement(tools: Mapping[str, Json]) -> list[Json]:
 
 
 def _breakdown(run: Json, update: str) -> list[Json]:
-    """The parts of the phase `update` per gradient step, from the plain run's clock (not a
-    benchmark)."""
+    """The parts of the phase `update` for each gradient step, by the plain run's clock. This is no
+    benchmark."""
     phases, updates = run["phases"], run["updates"]
     whole = next((phase for phase in phases if phase["name"] == update), None)
     if whole is None or not updates:

@@ -1,18 +1,19 @@
-"""What every sampler is read into: stacks with a phase, a layer, a weight and a thread."""
+"""The form that every sampler's output is read into: stacks with a phase, layer, weight, thread."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-# The thread that trains; only its time is divided into layers.
+# The thread that trains. Its time alone is divided into layers.
 MAIN_THREAD = "MainThread"
-# What tables call the phase "", which is no phase.
+# How tables name the phase "", which is the time outside all phases.
 OUTSIDE = "outside all phases"
 
 
 class Frame(NamedTuple):
-    """One function on a stack. `module` is a source file where known, else a library's path."""
+    """One function on a stack. `module` is its source file if known, otherwise its library's
+    path."""
 
     name: str
     module: str
@@ -20,8 +21,8 @@ class Frame(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A stack (outermost first) that was seen; `weight` is the seconds that it stands for, and
-    `time_ns` when it was, by the monotonic clock, where the tool says."""
+    """A stack (outermost first) that was sampled. `weight` is the seconds that it stands for, and
+    `time_ns` is when it was sampled, by the monotonic clock, if the tool says so."""
 
     frames: tuple[Frame, ...]
     phase: str
@@ -33,7 +34,7 @@ class Sample(NamedTuple):
 
 @dataclass
 class Samples:
-    """All samples of one run under one tool. `errors` counts stacks that could not be taken."""
+    """All samples of one run under one tool. `errors` counts the stacks that could not be read."""
 
     tool: str
     samples: list[Sample] = field(default_factory=list)

@@ -1,7 +1,8 @@
-"""scalene: totals per line, and the stacks of its samples, Python and native.
+"""scalene: totals of source lines, and the stacks of its samples, Python and native.
 
-It runs the child itself and is switched on inside it, after the warm-up. Only `--cpu-only`: with
-the GPU on, scalene starts torch.profiler with stacks and a run takes ten times as long.
+It starts the child process itself, and is switched on inside it after the warm-up. It is used with
+`--cpu-only`: with the GPU on, scalene starts torch.profiler with stacks, and a run takes ten times
+as long.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def unavailable() -> str | None:
 
 def command(spec: Spec, folder: Path) -> list[str]:
     """The command that runs a child under scalene, leaving its profile in `folder`."""
-    # The program's folder goes first on sys.path, so it is one without modules.
+    # The folder of the program that Python starts is first on sys.path, so it must hold no modules.
     launcher = folder / _LAUNCHER
     text = f"import runpy\n\nrunpy.run_path({spec.child!r}, run_name='__main__')\n"
     launcher.write_text(text, encoding="utf-8")
@@ -50,11 +51,11 @@ def command(spec: Spec, folder: Path) -> list[str]:
 
 
 def load(folder: Path, classifier: Classifier, seconds: float) -> Samples:
-    """The main thread's stacks, classified as any sampler's; each stands for its share of
+    """The main thread's stacks, classified as those of any sampler. Each stands for its share of
     `seconds`, the time that was sampled.
 
     Raises:
-        ValueError: scalene left no usable profile (it ends with status 0 all the same).
+        ValueError: scalene left no usable profile. Its exit status is 0 even then.
     """
     profile = _read(folder)
     libraries = _Libraries(folder / "maps.txt")
@@ -72,7 +73,7 @@ def load(folder: Path, classifier: Classifier, seconds: float) -> Samples:
         index: [_frame(raw, libraries, classifier) for raw in _without_interpreter(stacks[index])]
         for index in counts
     }
-    # Scalene knows no symbol of the extension's: the addresses are looked up in its line tables.
+    # Scalene has no symbols of the extension, so addresses are looked up in its line tables.
     ours = {f for frames in frames_of.values() for f in frames if classifier.is_extension(f.module)}
     whole = resolver(ours)
     samples = []
@@ -87,7 +88,7 @@ def load(folder: Path, classifier: Classifier, seconds: float) -> Samples:
 def lines(folder: Path, classifier: Classifier) -> list[dict[str, Any]]:
     """Scalene's totals per line, by share: file, line, source, share of the program's time.
 
-    A line's time is given whole: how scalene divides it into Python and native is off by more than
+    A line's time is not divided: scalene's division into Python and native is wrong by more than
     ten points. Lines in which other threads wait are left out.
     """
     rows = []
@@ -99,7 +100,7 @@ def lines(folder: Path, classifier: Classifier) -> list[dict[str, Any]]:
             percent = line["n_cpu_percent_python"] + line["n_cpu_percent_c"] + line["n_sys_percent"]
             if percent > 0:
                 number = line["lineno"]
-                source = linecache.getline(path, number).strip()  # scalene's copy has escapes
+                source = linecache.getline(path, number).strip()  # scalene's own text is escaped
                 rows.append({"file": module, "line": number, "source": source, "share": percent})
     total = sum(line["share"] for line in rows) or 1.0
     rows.sort(key=lambda line: -line["share"])
@@ -130,7 +131,7 @@ def _without_interpreter(stack: list[Any]) -> list[dict[str, Any]]:
 
 
 def _frame(raw: dict[str, Any], libraries: _Libraries, classifier: Classifier) -> Frame:
-    """One frame; of the extension's, `line` is the address in its file."""
+    """One frame. For a frame of the extension, `line` is the address in its file."""
     if raw["kind"] == "py":
         return Frame(raw["display_name"], raw["filename_or_module"], raw["line"])
     module, address = libraries.at(raw["ip"])
@@ -139,7 +140,7 @@ def _frame(raw: dict[str, Any], libraries: _Libraries, classifier: Classifier) -
 
 
 class _Libraries:
-    """Which library lies at an address, from the program's memory map."""
+    """The libraries by address, from the program's memory map."""
 
     def __init__(self, maps: Path) -> None:
         self._maps: list[tuple[int, int, int, str]] = []
@@ -150,7 +151,8 @@ class _Libraries:
                 self._maps.append((start, end, int(offset, 16), last))
 
     def at(self, ip: int | None) -> tuple[str, int | None]:
-        """The library's path and the place in its file; ("[unknown]", None) for no library."""
+        """The library's path and the offset in its file; ("[unknown]", None) outside all of
+        them."""
         index = bisect.bisect_right(self._maps, ip or 0, key=itemgetter(0)) - 1
         if ip is not None and index >= 0:
             start, end, offset, path = self._maps[index]

@@ -1,5 +1,5 @@
-"""The log of closed spans that a `Timing` left: when each named block of each thread began and
-ended, and the tree of seconds that they make."""
+"""The log of spans that a `Timing` wrote: when each named block of each thread began and ended. The
+blocks make a tree of seconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Phase(NamedTuple):
 
 
 class Span(NamedTuple):
-    """One closed block: `path` is "outer/inner", the times are of the monotonic clock."""
+    """One closed block. `path` is "outer/inner"; the times are of the monotonic clock."""
 
     path: str
     start_ns: int
@@ -47,8 +47,8 @@ class ThreadSpans:
 
 @dataclass
 class SpanLog:
-    """Closed spans of all threads of a process, with one reading of the monotonic and the real
-    clock, which lets logs of several processes be laid on one time axis."""
+    """The closed spans of all threads of a process. One reading of the monotonic and the real clock
+    at the same moment allows the logs of several processes to be put on one time axis."""
 
     paths: list[str] = field(default_factory=list)
     threads: list[ThreadSpans] = field(default_factory=list)
@@ -66,7 +66,7 @@ class SpanLog:
         return sum(map(len, self.threads))
 
     def __iter__(self) -> Iterator[Span]:
-        """Spans thread by thread, in the order in which they closed."""
+        """The spans of one thread after the other, each in the order in which they closed."""
         for thread in self.threads:
             words = iter(thread.data)
             for index, start, end in zip(words, words, words, strict=True):

@@ -1,4 +1,4 @@
-"""What to profile (`Job`), and what one profiling child is told to do (`Spec`, a JSON file)."""
+"""What to profile (`Job`), and the instructions for one child process (`Spec`, a JSON file)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ TOOLS = ("perf", "py-spy", "scalene", "torch.profiler")
 
 @dataclass(frozen=True)
 class Spec:
-    """One child's work.
+    """The work of one child process.
 
     Args:
-        child: the program that trains so: `python CHILD SPEC.json [PACKAGE]`, where PACKAGE is a
-            folder with another build of the package.
+        child: the program that does the training: `python CHILD SPEC.json [PACKAGE]`, where PACKAGE
+            is a folder with another build of the package.
         mode: one of `MODES`.
         algo: the name of the run.
         env_id: a registered Gymnasium environment.
-        total_timesteps: steps of the plain run; the other modes train until their window is over.
-        seed: of the trainer and the environments.
-        device: where torch computes.
+        total_timesteps: steps of the plain run; in the other modes training ends with the window.
+        seed: the seed of the trainer and the environments.
+        device: the device on which torch computes.
         threads: torch's threads within one operation.
         trainer: keyword arguments of the trainer's class.
         warmup_steps: environment steps after which training is steady: imports done, updates begun.
         seconds: length of the tool's window.
         folder: where the child puts its results.
-        settle: seconds of training before the window, for the tool to settle in.
+        settle: seconds of training before the window, in which the tool gets ready.
         plain: seconds of undisturbed training before those.
-        update: the phase of a gradient step, which the report divides into its parts; "" none.
-        crossings_per: what of training crossings of the boundary are counted in.
+        update: the phase of a gradient step, which the report divides into its parts; "" for none.
+        crossings_per: the unit of training that crossings of the boundary are counted per.
     """
 
     child: str

@@ -1,7 +1,7 @@
-"""torch.profiler: what torch's own operators take, to the event, and nothing about the rest.
+"""torch.profiler: the exact times of torch's own operators, and nothing about other code.
 
-Reads what a child recorded (`torch_recording`) and joins the events with the phases of the same
-clock, so that an operator called in the phase `update/backward` counts there.
+This reads what a child process recorded (`torch_recording`), and assigns each event to the phase
+that was open at its time, so that an operator called in `update/backward` counts there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOP_OPS = 40
 
 
 class Event(NamedTuple):
-    """One operator's call; times are nanoseconds of the monotonic clock."""
+    """One call of an operator; times are nanoseconds of the monotonic clock."""
 
     name: str
     start_ns: int
@@ -94,7 +94,7 @@ def load(folder: Path, spans: SpanLog) -> TorchProfile:
 
 
 def nesting(events: Sequence[Event]) -> tuple[list[Event], list[int]]:
-    """The events within no other of their thread, and each event's time without inner ones, ns."""
+    """The events that lie in no other of their thread, and each event's ns without inner ones."""
     order = sorted(range(len(events)), key=lambda i: (events[i].start_ns, -events[i].end_ns))
     self_ns = [event.end_ns - event.start_ns for event in events]
     outermost = []
@@ -128,7 +128,7 @@ def _fractions(outermost: Sequence[Event], spans: SpanLog) -> dict[str, float]:
 
 
 def with_phases(events: Sequence[Event], spans: SpanLog) -> list[Event]:
-    """The operators and, as events under the same thread, the phases that they ran in."""
+    """The operators, with the phases around them as further events of the same thread."""
     thread = events[0].thread
     return [
         *events,

@@ -1,8 +1,8 @@
-"""Whose code a sampled stack was in, of any program: the program's own Python or native code, that
-of a library by its name, the interpreter's.
+"""The owner of a sampled stack of any program: the program's own Python or native code, a library
+by its name, or the interpreter.
 
-A part is named "layer" or "layer:whose"; the layer is what `Classifier` says. Where that is only
-Python's, or other native code, the innermost such frame tells whose it is.
+A part of a program is named "layer" or "layer:owner". The layer is what `Classifier` says. If the
+layer is just Python or other native code, the innermost such frame shows the owner.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _SITE = re.compile(r"/(?:site|dist)-packages/([^/]+)")
 _STANDARD = re.compile(r"/lib/python3\.\d+/|^<frozen |/lib-dynload/")
 _INTERPRETER = re.compile(r"(^|/)(lib)?python3?[\d.t]*(\.so[\d.]*)?$")
 _SYSTEM = re.compile(r"(^|/)(lib[\w+-]+?)(?:-[0-9a-f]{8})?[.-][^/]*$")
-_OTHERS = ("python", "native")  # layers that are of more than one owner
+_OTHERS = ("python", "native")  # layers with more than one owner
 
 
 def title(part: str) -> str:
-    """What a part is called: "NumPy", "own Python", "networkx"."""
+    """The name to show for a part: "NumPy", "own Python", "networkx"."""
     layer, _, whose = part.partition(":")
     return _TITLES.get(whose, whose) if whose else TITLES.get(layer, layer)
 
 
 class Whose(Classifier):
-    """A `Classifier` that also tells parts, of a program whose `own` code lies in these folders,
-    called by what lies in `suites`. The line tables of what lies in `programs` tell more of a
-    native frame than its symbol: the functions that are inlined there, and their sources."""
+    """A `Classifier` that also names parts. The program's `own` code lies in these folders, and
+    code in `suites` calls it. For the libraries in `programs`, line tables are read: they name the
+    functions inlined at an address, and their sources, which symbols do not."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Whose(Classifier):
         self._programs = _beginnings(programs)
 
     def shown(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
-        """As they are: `inner`, `owner` and `part` need their whole paths."""
+        """The frames unchanged: `inner`, `owner` and `part` need whole paths."""
         return tuple(frames)
 
     def part(self, layer: str, frames: Sequence[Frame]) -> str:
@@ -74,20 +74,20 @@ class Whose(Classifier):
         return f"{layer}:{INTERPRETER}" if layer == "python" else layer
 
     def native(self, frame: Frame) -> str | None:
-        """The owner of a native function that works for itself; None of one that does not, of the
-        interpreter's and of the kernel's."""
+        """The owner of a native function that works for itself; None for functions that work for
+        their caller, and for those of the interpreter and the kernel."""
         owner = self._owner(frame)
         return None if owner in (None, "eval", "kernel", "python", "unknown") else owner
 
     def inner(self, module: str) -> str | None:
-        """A file of the program's own, from its package on; None of others."""
+        """The path of one of the program's own files, from its package on; None for other files."""
         for folder in self._own:
             if module.startswith(folder):
                 return module[len(folder) :]
         return None
 
     def owner(self, module: str) -> str | None:
-        """Whose a file or library is; None of one that works for its caller, and of none."""
+        """The owner of a file or library; None if it works for its caller or has no owner."""
         if _INTERPRETER.search(module):
             return None
         native = not module.endswith((".py", ".pyx"))
@@ -107,11 +107,11 @@ class Whose(Classifier):
         return super()._is_extension(module) or module.startswith(self._programs)
 
     def place(self, module: str) -> str:
-        """A path as it may be told: without this machine's part."""
+        """A path for showing: without the machine's own part."""
         return self.inner(module) or self.short_module(module)
 
 
 def _beginnings(folders: Iterable[Path]) -> tuple[str, ...]:
-    """How paths in these folders begin, by any name of them."""
+    """The beginnings of paths in these folders, by every name of the folders."""
     names = (name for of in folders for name in (str(of), os.path.realpath(of)))
     return tuple(dict.fromkeys(f"{name}/" for name in names))

@@ -1,7 +1,7 @@
-"""The training runs that a project knows, which its own plug-in describes: `options.py` in its
-folder of workloads.
+"""The training runs that a project offers. The project's own plug-in describes them: `options.py`
+in its folder of workloads.
 
-A project without one has none to name, and profiles its scripts.
+A project without this plug-in has no training runs, and only its scripts are profiled.
 """
 
 from __future__ import annotations
@@ -17,34 +17,35 @@ from rlox_opt.system import plugins
 
 
 class Workloads(Protocol):
-    """What the plug-in brings."""
+    """What the plug-in provides."""
 
     NAMES: Sequence[str]
-    JOBS: Mapping[str, Mapping[str, Any]]  # short runs that tell what an optimisation is worth
+    JOBS: Mapping[str, Mapping[str, Any]]  # short runs that show what an optimisation gains
     SEVERAL: Mapping[str, str]  # options that spread a run over several processes: their names
-    EXAMPLES: str  # of `rlox-opt profile train`, for its --help
+    EXAMPLES: str  # examples for the --help of `rlox-opt profile train`
 
     def add_training(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options of a run, beside its name."""
+        """Add the options of a run other than its name."""
 
     def add_switches(self, parser: argparse.ArgumentParser, does: str) -> None:
-        """Add those that turn optimisations on or off: `does` says what is done with them."""
+        """Add the options that turn optimisations on or off; `does` says what is done with them."""
 
     def add_several(self, add: Callable[..., Any]) -> None:
-        """Add the options `SEVERAL` by `add`, an `add_argument`; unasked each is None."""
+        """Add the options `SEVERAL` by `add`, an `add_argument`; without the option, each is
+        None."""
 
     def command(
         self, arguments: argparse.Namespace, spec: Spec, path: Path, *, serial: bool = False
     ) -> list[str]:
-        """What trains as the spec, saved in `path`, and `SEVERAL` say; if `serial`, the same in one
-        process. Raises UsageError where they do not fit each other."""
+        """The command that trains as the spec, which is saved in `path`, and `SEVERAL` say; if
+        `serial`, in one process. Raises UsageError if options contradict each other."""
 
     def spec_of(self, project: Project, arguments: argparse.Namespace) -> Spec:
-        """The run that the arguments ask for. Raises UsageError where they do not fit each other,
-        the environment or the machine."""
+        """The run that the arguments describe. Raises UsageError if they contradict each other or
+        do not fit the environment or the machine."""
 
     def reference(self, project: Project, name: str) -> Spec:
-        """The run of that name with nothing else said. Raises UsageError."""
+        """The run of that name with all options at their defaults. Raises UsageError."""
 
 
 def known(project: Project) -> Workloads | None:
@@ -56,13 +57,13 @@ def known(project: Project) -> Workloads | None:
 
 
 def names(project: Project) -> tuple[str, ...]:
-    """Of the runs; () where there are none."""
+    """The names of the runs; () without a plug-in."""
     of = known(project)
     return tuple(of.NAMES) if of else ()
 
 
 def reference(project: Project, name: str) -> Spec:
-    """The run of that name with nothing else said. Raises UsageError; KeyError without any."""
+    """The run of that name with default options. Raises UsageError; KeyError without a plug-in."""
     of = known(project)
     if of is None:
         raise KeyError(name)

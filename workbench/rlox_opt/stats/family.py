@@ -1,12 +1,13 @@
-"""Verdicts on many benchmarks at once, looked at after 5, 10, 20, 40 restarts; where time does not
-suffice for the first look, once after as many as it does, three at least.
+"""Verdicts on many benchmarks at once, with looks after 5, 10, 20, 40 restarts. If there is no time
+for the first look, there is one look after fewer restarts, three at the least.
 
 Each benchmark gives one log-ratio a restart, ln(head time / base time). The threshold is the least
-change that matters: a benchmark is slower where the whole interval lies above it, faster where the
-whole lies below its negative, the same where the whole lies within, else undecided. The interval is
-Student's over restarts, wide enough that four looks together miss the truth at most once in a
-hundred times. A difference must also pass Benjamini and Hochberg's procedure over all benchmarks of
-the run (Controlling the False Discovery Rate, 1995), at each look with a quarter of the error.
+change that matters. A benchmark is slower if the whole interval lies above the threshold, faster if
+it lies below the threshold's negative, the same if it lies between them, and otherwise undecided.
+The interval is Student's over restarts, so wide that four looks together miss the truth at most
+once in a hundred times. A difference must also pass Benjamini and Hochberg's procedure over all
+benchmarks of the run (Controlling the False Discovery Rate, 1995), at each look with a quarter of
+the error.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from rlox_opt.stats.student import deviation, half_width, ratio_interval, t_beyo
 
 @dataclass(frozen=True)
 class Judgement:
-    """A ratio over 1 is slower. `ci99` and `p` are None below three restarts, and without any
-    difference between restarts `p` is 0 or 1. `leans` is where the ratio itself lies, which is
-    what an undecided benchmark leans to."""
+    """A verdict with its figures. A ratio over 1 is slower. `ci99` and `p` are None below three
+    restarts; if all restarts agree, `p` is 0 or 1. `leans` says where the ratio itself lies, and so
+    to which verdict an undecided benchmark leans."""
 
     ratio: float
     ci99: tuple[float, float] | None
@@ -41,10 +42,10 @@ def judge(
     level: float = LEVEL,
     own: Mapping[str, float] | None = None,
 ) -> dict[str, Judgement]:
-    """The verdict of each benchmark at this look; those of `settled` stand.
+    """The verdict of each benchmark at this look. Verdicts in `settled` do not change.
 
-    `band` is the threshold as a log-ratio, but of benchmarks that have their `own`; `level` is the
-    error at this look. Raises ValueError for a benchmark without any ratio.
+    `band` is the threshold as a log-ratio; `own` holds thresholds of single benchmarks. `level` is
+    the error at this look. Raises ValueError for a benchmark without any ratio.
     """
     settled = settled or {}
     bands = dict.fromkeys(log_ratios, band) | {**(own or {})}
@@ -59,10 +60,11 @@ def judge(
 
 
 def passing(ps: Iterable[float | None], level: float) -> float:
-    """The p up to which a difference counts, so that of all that count at most the part `level` is
-    expected to be none (Benjamini and Hochberg); -1 where none does. None is not judged."""
+    """The p up to which a difference counts. Among those that count, the expected part without a
+    real difference is at most `level` (Benjamini and Hochberg). -1 if none counts; None is not
+    counted."""
     ranked = sorted(p for p in ps if p is not None)
-    # The largest p that is below its share of the error, and all that are smaller.
+    # The largest p that is within its share of the error; all smaller ones count too.
     limits = [p for rank, p in enumerate(ranked, 1) if p <= level * rank / len(ranked)]
     return max(limits, default=-1.0)
 
@@ -70,8 +72,8 @@ def passing(ps: Iterable[float | None], level: float) -> float:
 def would_settle(
     log_ratios: Sequence[float], restarts: int, band: float = BAND, level: float = LEVEL
 ) -> bool:
-    """Whether a verdict is foreseen after so many restarts in all, where mean and scatter stay what
-    they are in `log_ratios`, five at least."""
+    """Whether a verdict is expected after so many restarts in all, if mean and scatter stay as they
+    are in `log_ratios`, of which there must be five at least."""
     if len(log_ratios) < LOOKS[0]:
         return False
     half = half_width(deviation(log_ratios), restarts, level)
@@ -79,8 +81,8 @@ def would_settle(
 
 
 def restarts_to_settle(deviation: float, band: float = BAND) -> int | None:
-    """After how many restarts a benchmark in which nothing changed is the same, where its
-    log-ratios have this standard deviation; None where that takes more than the last look."""
+    """The look at which an unchanged benchmark gets the verdict "same", if its log-ratios have this
+    standard deviation; None if the last look is not enough."""
     for look in LOOKS:
         if half_width(deviation, look, LEVEL) < band:
             return look
@@ -101,8 +103,8 @@ def _estimate(log_ratios: Sequence[float], band: float, level: float) -> Judgeme
 
 
 def _p(mean: float, error: float, band: float, df: int) -> float:
-    """How probable a mean so far from zero is where the truth lies within the band, at most: it is
-    at the band's end.
+    """The largest probability of a mean so far from zero over all truths within the band. It
+    belongs to a truth at the band's end.
 
     McCarthy and Smyth, Testing significance relative to a fold-change threshold is a TREAT,
     Bioinformatics 25 (2009), section 2.2.

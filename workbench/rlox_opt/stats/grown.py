@@ -1,9 +1,9 @@
-"""Which parts of a time have grown, from samples before and after, and by how much of the whole
-change; with an interval, since samples are few.
+"""Which parts of a time have grown between samples before and samples after, and how much of the
+whole change each part makes; with an interval, since samples are few.
 
-A share of time alone cannot tell: whatever grows makes the rest shrink. So the shares of the second
-samples are multiplied with the ratio of the times; what a part then has more than before is its
-part of the change. Its variance is that of two binomial shares (Kish's effective sizes).
+Shares of time are not enough, since a part that grows makes all other shares smaller. So the shares
+after are multiplied by the ratio of the times. What a part then has more than before is its part of
+the change. Its variance is that of two binomial shares (with Kish's effective sizes).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Label = TypeVar("Label", bound=Hashable)
 
 @dataclass
 class Tally(Generic[Label]):
-    """Weights of samples by label. A sample may have several labels, or none; it counts once for
-    the whole."""
+    """Weights of samples by label. A sample may have several labels or none; it counts once for the
+    whole."""
 
     of: defaultdict[Label, float] = field(default_factory=lambda: defaultdict(float))
     total: float = 0.0
@@ -42,15 +42,15 @@ class Tally(Generic[Label]):
         return self.of.get(label, 0.0) / self.total if self.total else 0.0
 
     def variance(self, label: Label) -> float:
-        """Of that share."""
+        """The variance of that share."""
         size = self.total * self.total / self.squares if self.squares else 0.0
         return rate.variance(self.share(label) * size, size)
 
 
 @dataclass(frozen=True)
 class Grown(Generic[Label]):
-    """A part of a change, which as a whole is 1: below 0 it became less meanwhile. The interval is
-    one of 95 %."""
+    """A part of a change. The parts of a change sum to 1; below 0 the part became less. The
+    interval has 95 %."""
 
     label: Label
     part: float
@@ -59,13 +59,13 @@ class Grown(Generic[Label]):
 
     @property
     def surely(self) -> bool:
-        """Whether it takes part in the change for certain."""
+        """Whether the whole interval lies above 0."""
         return self.low > 0
 
 
 def grown(before: Tally[Label], after: Tally[Label], ratio: float) -> list[Grown[Label]]:
     """The part of each label in the change of a `ratio` = time after / time before, the largest
-    first. Raises ValueError where nothing changed, or one side has no samples."""
+    first. Raises ValueError if nothing changed, or if one side has no samples."""
     if ratio == 1 or ratio <= 0:
         raise ValueError(f"ratio: is {ratio}, expected a change of time")
     if not before.total or not after.total:

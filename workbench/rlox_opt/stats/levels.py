@@ -41,14 +41,14 @@ from rlox_opt.stats.student import t_quantile, t_tail
 LEVEL = 0.001  # the error over a family of series without any change
 FLOOR = 0.01  # log-ratio; smaller changes are not reported, however small their p
 SETTLED = 5  # readings that make a level; a change to fewer, at the end, is an alarm
-_SHORTEST = 2 * SETTLED  # readings from which there is anything to tell
+_SHORTEST = 2 * SETTLED  # readings, without which nothing is said about a series
 _WINDOW = 9  # readings of the running median
 _CLIP = 2.5  # deviations that a reading may be away from it
 _MOST_PHI = 0.95
 _PHIS = np.linspace(0.0, _MOST_PHI, 96)
-_ENOUGH = 8  # series, of twenty readings each, are enough to know which phi is usual
-_NARROWEST = 0.05  # the standard deviation of phi over such series
-_UNUSUAL = 3.5  # times the median turn of counts: of Gauss's noise one jump in 20,000 is larger
+_ENOUGH = 8  # series of at least twenty readings show which phi is usual
+_NARROWEST = 0.05  # the least standard deviation of phi over such series
+_UNUSUAL = 3.5  # times the median second difference; of normal noise one jump in 20,000 is larger
 
 Name = TypeVar("Name", bound=Hashable)
 Floats = NDArray[np.float64]
@@ -58,10 +58,10 @@ Floats = NDArray[np.float64]
 class Change:
     """A jump between two levels.
 
-    `index` is of the first reading at the new level, `before` of the last one at the old: what
-    happened after `before` and up to `index` may have done it. `ratio` is new / old level, with its
-    99 % interval. `p` bounds the probability of such a jump anywhere in a series without one. An
-    "alarm" has fewer than `SETTLED` readings at the new level, and may turn out to be chance.
+    `index` is that of the first reading at the new level, `before` that of the last reading at the
+    old one: the cause lies after `before` and up to `index`. `ratio` is new / old level, with its
+    99 % interval. `p` bounds the probability of such a jump anywhere in a series without changes.
+    An "alarm" has fewer than `SETTLED` readings at the new level, and may turn out to be chance.
     """
 
     index: int
@@ -72,18 +72,19 @@ class Change:
     state: Literal["alarm", "confirmed"]
 
     def at(self, indices: Sequence[int]) -> Change:
-        """The same change in a longer series, of which `indices` are the readings looked at."""
+        """The same change in a longer series, in which the readings have these `indices`."""
         return replace(self, index=indices[self.index], before=indices[self.before])
 
 
 @dataclass(frozen=True)
 class Readings:
-    """What changes are looked for in: over 0, in the order of commits, of one machine and against
-    one control; each with the standard error of its logarithm (None: not known). `least` is the
-    smallest log-ratio worth telling. `exact` readings have next to no noise: each is taken at its
-    word, but for jumps to and fro that come all the time (an environment's steps hang on chance).
-    Series that are `like` each other were measured by the same means on the same machine. At the
-    `suspected` indices the code is known to have changed: by counts, never by these readings.
+    """A series to search for changes: values over 0, in the order of commits, of one machine and
+    relative to one control, each with the standard error of its logarithm (None: not known).
+    `least` is the smallest log-ratio to report. `exact` readings have next to no noise. Each of
+    their jumps counts, unless jumps as large come all the time (an environment's number of steps
+    depends on chance). Series with the same `like` were measured in the same way on the same
+    machine. At the `suspected` indices the code is known to have changed: by counts, never by these
+    readings.
     """
 
     values: Sequence[float]
@@ -95,8 +96,9 @@ class Readings:
 
 
 def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, list[Change]]:
-    """The changes of many series. Where nothing changed in any of them, one is told with a
-    probability of about `level`; else that is about the share of series told of without cause."""
+    """The changes of many series. If nothing changed in any of them, the probability that a change
+    is reported is about `level`; otherwise that is about the share of reported series without a
+    change."""
     alike: dict[Hashable, list[Readings]] = {}
     for readings in series.values():
         if not readings.exact and readings.like is not None:
@@ -107,7 +109,7 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
         return changes(series[name], level, phis.get(series[name].like))
 
     found = {name: at(name, level) for name in series}
-    # Of a handful of readings nothing can be told: they take no part.
+    # Series that are too short take no part.
     tested = [n for n, of in series.items() if not of.exact and len(of.values) >= _SHORTEST]
     strongest = sorted(min((c.p for c in found[name]), default=1.0) for name in tested)
     limits = [level * rank / len(strongest) for rank in range(1, len(strongest) + 1)]
@@ -118,10 +120,12 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
 
 
 def usual_memory(of: Sequence[Readings]) -> Floats | None:
-    """What each of `_PHIS` costs a series that was measured like these, as -2 log of its density:
-    Gauss's, as wide as their phis differ beyond what so few readings make them. That the next
-    series is like none of n has the probability 1 / (n + 1) (Laplace's rule), and then any phi may
-    be. None of too few."""
+    """The price of each of `_PHIS` for a series that was measured like these: -2 log of its
+    density.
+
+    The density is normal. Its width is the spread of their phis beyond that of sampling. With n
+    series, the next one is like none of them with the probability 1 / (n + 1) (Laplace's rule), and
+    then any phi is possible. None if there are too few series."""
     long = [readings for readings in of if len(readings.values) >= 2 * _SHORTEST]
     models = [_model(readings, LEVEL)[0] for readings in long]
     if len(models) < _ENOUGH:
@@ -137,8 +141,9 @@ def usual_memory(of: Sequence[Readings]) -> Floats | None:
 
 
 def changes(readings: Readings, level: float = LEVEL, phis: Floats | None = None) -> list[Change]:
-    """The changes of one series, each with a p of at most `level`, in order. One that is not worth
-    telling is added to the next. `phis` is what `usual_memory` says; None: any is as good."""
+    """The changes of one series in order, each with a p of at most `level`. A change that is too
+    small or too uncertain to report is added to the next one. `phis` is what `usual_memory`
+    returns; with None all phis have the same price."""
     if readings.exact:
         return list(_worth(_exact(_logs(readings)), readings.least))
     if len(readings.values) < _SHORTEST or not level:
@@ -160,7 +165,7 @@ def _logs(readings: Readings) -> Floats:
 
 
 def _worth(found: Iterable[Change], least: float) -> Iterator[Change]:
-    """Those at which the level has come far enough from where the last one left it."""
+    """The changes at which the level is far enough from its value at the change reported last."""
     factor = 1.0
     for change in found:
         low, high = (end * factor for end in change.ci99)
@@ -171,7 +176,7 @@ def _worth(found: Iterable[Change], least: float) -> Iterator[Change]:
 
 
 def _exact(logs: Floats) -> Iterator[Change]:
-    turns = np.abs(np.diff(logs, n=2))  # where they creep one way, nothing
+    turns = np.abs(np.diff(logs, n=2))  # 0 where readings drift evenly
     usual = float(np.quantile(turns, 0.5, method="lower")) if len(turns) > 2 else 0.0
     for index in np.flatnonzero(np.abs(np.diff(logs)) > _UNUSUAL * usual).tolist():
         ratio = math.exp(logs[index + 1] - logs[index])
@@ -179,9 +184,9 @@ def _exact(logs: Floats) -> Iterator[Change]:
 
 
 def _without_outliers(logs: Floats) -> tuple[Floats, float]:
-    """The readings, none further from their running median than noise goes; and how often they are
-    twice as far. The median follows a level of five readings, and at either end of two: of the
-    outer two that nearer to the others goes on."""
+    """The readings, limited to the distance from their running median that noise explains; and how
+    often they are twice as far. The median follows a level of five readings, and at either end a
+    level of two: of the two outermost readings, the one nearer to the others is continued."""
     half = _WINDOW // 2
     first, last = (
         min(outer, key=lambda log: abs(float(log - np.median(side))))
@@ -190,16 +195,16 @@ def _without_outliers(logs: Floats) -> tuple[Floats, float]:
     padded = np.concatenate([np.full(half, first), logs, np.full(half, last)])
     median = np.median(np.lib.stride_tricks.sliding_window_view(padded, _WINDOW), axis=1)
     away = logs - median
-    # Not their median: that is next to nothing where noise is bimodal. 80 % of Gauss are within
-    # 1.28 deviations.
+    # Not the median of the distances, which is next to nothing if noise is bimodal. 80 % of a
+    # normal distribution lie within 1.28 deviations.
     reach = _CLIP * float(np.quantile(np.abs(away), 0.8)) / 1.28
     often = (1 + np.count_nonzero(np.abs(away) > 2 * reach)) / (1 + len(logs))
     return median + np.clip(away, -reach, reach), float(often)
 
 
 def _model(readings: Readings, level: float, phis: Floats | None = None) -> tuple[_Model, int]:
-    """Of the readings from the first level on, and the index where that begins: what lies before it
-    and makes no level would be noise, and large."""
+    """The model of the readings from the first level on, and the index where that level begins. The
+    few readings before it make no level, and would count as large noise."""
     whole = _Model(readings, level, phis)
     begin = next(iter(whole.partition), 0)
     if begin >= SETTLED or whole.n - begin < _SHORTEST:
@@ -215,14 +220,14 @@ def _model(readings: Readings, level: float, phis: Floats | None = None) -> tupl
 
 @cache
 def _price(level: float, places: int, n: int) -> float:
-    """What a change that just passes takes off the cost."""
+    """How much a change that just passes lowers the cost."""
     t = t_quantile(level / places, n - 3)
     return n * math.log1p(t * t / (n - 3))
 
 
 class _Model:
-    """Levels plus AR(1) noise. A partition is the list of its cuts: the indices at which a level
-    begins, but for the first."""
+    """Levels plus AR(1) noise. A partition is a list of cuts: the indices at which a level begins,
+    without the first."""
 
     def __init__(self, readings: Readings, level: float, phis: Floats | None = None) -> None:
         self.logs, self.outlying = _without_outliers(_logs(readings))
@@ -234,14 +239,14 @@ class _Model:
         self.level = level
 
     def places(self, cut: int) -> int:
-        """How often a change is counted: half of the error is for those places that are suspected,
-        half for all."""
+        """The number of places that a change's p is multiplied by. Half of the error is for the
+        suspected places, half for all."""
         if not self.suspected:
             return self.n
         return 2 * (len(self.suspected) if cut in self.suspected else self.n)
 
     def best(self) -> list[int]:
-        """The partition with the smallest innovations, each change at its price."""
+        """The partition with the least cost: its innovations, plus a price for each change."""
         cuts = self.partition
         candidates = [cuts]
         while cuts:
@@ -260,7 +265,7 @@ class _Model:
             best = better
 
     def _with_suspected(self, cuts: Sequence[int]) -> Iterator[list[int]]:
-        """The partitions with one more suspected place, beside the cuts or instead of one."""
+        """The partitions with one more suspected place, added to the cuts or replacing one."""
         for place in self.suspected:
             if place not in cuts:
                 for gone in (None, *cuts):
@@ -274,10 +279,10 @@ class _Model:
 
     @cached_property
     def partition(self) -> list[int]:
-        """Least squares with a mild price a level, over all partitions of which no level but the
-        first and the last is shorter than `SETTLED`."""
+        """The partition by least squares with a small price for each level. No level is shorter
+        than `SETTLED`, except the first and the last."""
         neighbours = np.sort(np.diff(self.logs) ** 2)
-        # Half the mean square of differences, but for the largest, where the jumps are.
+        # Half the mean square of differences, without the largest, which belong to jumps.
         variance = float(neighbours[: math.ceil(0.95 * len(neighbours))].mean()) / 2
         price = 4 * math.log(self.n) * variance
         best = np.full(self.n + 1, math.inf)
@@ -295,8 +300,8 @@ class _Model:
         return cuts[-2::-1]
 
     def kept(self, cuts: Sequence[int]) -> tuple[float, float]:
-        """The sum of the squares of what the levels leave, and how much of it one reading has from
-        the last."""
+        """The sum of squared deviations from the levels, and the autocorrelation of these
+        deviations at a distance of one reading."""
         edges = np.array([0, *cuts, self.n])
         lengths = np.diff(edges)
         rest = self.logs - np.repeat(np.diff(self.sums[edges]) / lengths, lengths)
@@ -304,18 +309,18 @@ class _Model:
         return square, float(rest[1:] @ rest[:-1]) / square if square else 0.0
 
     def _innovations(self, cuts: Sequence[int]) -> tuple[float, float, float]:
-        """The variance of what is new in each reading, with the price of its phi and without, and
-        that phi: how much of the last one's deviation a reading keeps."""
+        """The variance of the innovations, with and without the price of phi; and the phi: the part
+        of the last reading's deviation that a reading keeps."""
         square, kept = self.kept(cuts)
         new = 1 - 2 * kept * _PHIS + _PHIS**2
         at = int(np.argmin(self.n * np.log(new) + self.phis))
-        # No less than the readings' own errors; 1e-12, of those without any, keeps logarithms.
+        # Not below the readings' own errors; 1e-12 keeps logarithms finite where there are none.
         own = float(np.median(self.own)) ** 2
         variance = max(square * float(new[at]) / (self.n - len(cuts) - 1), own, 1e-12)
         return variance * math.exp(self.phis[at] / self.n), variance, float(_PHIS[at])
 
     def test(self, cuts: Sequence[int], number: int) -> Change:
-        """A change of a partition against the partition without it."""
+        """Test a change of a partition against the partition without it."""
         cut = cuts[number]
         df = self.n - len(cuts) - 2
         priced, variance, phi = self._innovations(cuts)
@@ -324,15 +329,15 @@ class _Model:
         edges = [0, *cuts, self.n]
         sides = [slice(edges[number], cut), slice(cut, edges[number + 2])]
         jump = float(self.logs[sides[1]].mean() - self.logs[sides[0]].mean())
-        # Estimated beside levels, phi comes out too small (Kendall, Biometrika 41, 1954).
+        # In a model with levels, phi is estimated too small (Kendall, Biometrika 41, 1954).
         phi = min(phi + (1 + 3 * phi) * (len(cuts) + 1) / self.n, _MOST_PHI)
         error = math.sqrt(sum(self._error(side, variance, phi) for side in sides))
         half = t_quantile(0.01, df) * error
-        # Below 1e-15 the tail may round to less than 0.
+        # Below 1e-15 rounding may make the tail negative.
         p = min(1.0, self.places(cut) * max(0.0, t_tail(t, df)))
         alarm = self.n - cut < SETTLED
-        # An alarm may be a few outliers in a row: its p is not smaller than their probability, by
-        # how often this series has had outliers.
+        # An alarm may be a few outliers in a row. Its p is not below their probability, computed
+        # from how often this series has outliers.
         if alarm:
             p = max(p, self.outlying ** (self.n - cut))
         return Change(
@@ -345,7 +350,8 @@ class _Model:
         )
 
     def _error(self, side: slice, variance: float, phi: float) -> float:
-        """The variance of a level: of a mean of AR(1) noise, or of its readings' own errors."""
+        """The variance of a level: of a mean of AR(1) noise, or of its readings' own errors if that
+        is larger."""
         m = side.stop - side.start
         memory = (1 + phi) / (1 - phi) - 2 * phi * (1 - phi**m) / (m * (1 - phi) ** 2)
         own = float((self.own[side] ** 2).mean())

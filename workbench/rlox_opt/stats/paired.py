@@ -1,7 +1,7 @@
-"""Verdicts from paired measurements: one log-ratio a restart, looked at after 5, 10, 20, 40.
+"""Verdicts from paired measurements: one log-ratio a restart, with looks after 5, 10, 20, 40.
 
-Within one process, layout and placement are fixed, so its many rounds are one observation: the
-restart is the unit of replication, and the interval is Student's over restarts.
+Within one process, memory layout and placement are fixed, so all its rounds are one observation.
+The unit of replication is the restart, and the interval is Student's over restarts.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from rlox_opt.stats.student import ratio_interval
 Zone = Literal["faster", "slower", "same"]
 Verdict = Literal["faster", "slower", "same", "undecided"]
 
-# Those that say that something changed.
+# The verdicts that report a change.
 FLAGGED: tuple[Verdict, ...] = ("slower", "faster")
 
-# After how many restarts a verdict may fall.
+# The numbers of restarts after which a verdict may be given.
 LOOKS = (5, 10, 20, 40)
-LEAST = 3  # restarts for a verdict, where time does not suffice for the first look
+LEAST = 3  # restarts for a verdict, if there is no time for the first look
 # The threshold: changes up to it do not matter.
 BAND = math.log(1.01)
 
-_INTERVAL = 0.05  # outside the printed interval
-ERROR = 0.01  # at most, of the verdicts at all looks together
-LEVEL = ERROR / len(LOOKS)  # outside the interval for a verdict
+_INTERVAL = 0.05  # the probability outside the printed interval
+ERROR = 0.01  # the largest error of the verdicts at all looks together
+LEVEL = ERROR / len(LOOKS)  # the probability outside the interval for a verdict at one look
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A ratio over `restarts`, its 95 % interval (None below five restarts), and the verdict.
 
-    The ratio is baseline time / other time: "faster" means that the other is.
+    The ratio is baseline time / other time: "faster" means that the other side is faster.
     """
 
     ratio: float
@@ -47,8 +47,8 @@ class Estimate:
 def estimate(log_ratios: Sequence[float]) -> Estimate:
     """The estimate from one log-ratio a restart.
 
-    Between two looks the quantiles of the look before are used, which are the wider ones. Raises
-    ValueError for no ratios at all.
+    Between two looks the quantiles of the look before are used, which are wider. Raises ValueError
+    if there are no ratios.
     """
     if not log_ratios:
         raise ValueError("log_ratios: is empty, expected one a restart")
@@ -63,8 +63,9 @@ def estimate(log_ratios: Sequence[float]) -> Estimate:
 
 
 def zone(low: float, high: float, band: float) -> Verdict:
-    """Where the whole of an interval of new time / old time lies: above the threshold, whose
-    log-ratio is `band`, below its inverse, or between; undecided where it reaches over one."""
+    """The verdict from an interval of new time / old time. It depends on whether the whole interval
+    lies above the threshold, whose log-ratio is `band`, below the threshold's inverse, or between
+    the two; it is undecided if the interval contains one of them."""
     if math.log(low) > band:
         return "slower"
     if math.log(high) < -band:
@@ -73,5 +74,5 @@ def zone(low: float, high: float, band: float) -> Verdict:
 
 
 def next_look(restarts: int, most: int, looks: Sequence[int] = LOOKS) -> int | None:
-    """How many restarts to have at the next look, at most `most`; None if there is none."""
+    """The number of restarts at the next look, at most `most`; None if there is no further look."""
     return next((look for look in looks if restarts < look <= most), None)

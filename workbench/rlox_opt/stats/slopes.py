@@ -1,8 +1,8 @@
-"""Where the cost of a call changes its slope over the size, and what may be the reason.
+"""The sizes at which the cost of a call changes its slope, and the likely reasons.
 
-ln(seconds) over ln(size) is fitted by straight pieces that meet: a slope of 0 is a cost that does
-not depend on the size, 1 one that is proportional to it. Knees are added where they lower the
-residuals most, as long as the Bayesian information criterion (Schwarz 1978) says they pay.
+ln(seconds) over ln(size) is fitted by straight pieces that meet. A slope of 0 is a cost that does
+not depend on the size, a slope of 1 a cost proportional to it. Knees are added where they lower the
+residuals most, as long as the Bayesian information criterion (Schwarz 1978) improves.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MOST_KNEES = 4
-_LEAST_TURN = 0.15  # of a slope; smaller ones are not worth a mark
-_NOISE = 0.02  # of ln(seconds): residuals below it are no evidence
-_NEAR = 2.5  # a knee within this factor of a cache's size is laid to it
-_PARALLEL = 1.2  # CPU time over wall time from which on a second thread is at work
-_FIXED = 0.5  # a slope below it is mostly a fixed cost
+_LEAST_TURN = 0.15  # of a slope; smaller changes are not reported
+_NOISE = 0.02  # of ln(seconds): smaller residuals are no evidence
+_NEAR = 2.5  # a knee within this factor of a cache's size is explained by the cache
+_PARALLEL = 1.2  # above this CPU time over wall time, a second thread is at work
+_FIXED = 0.5  # below this slope, most of the cost is fixed
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
@@ -43,7 +43,7 @@ def knees(sizes: Sequence[float], seconds: Sequence[float]) -> list[Knee]:
         if tried is None:
             break
         for place in range(len(tried.at)):
-            # The others may lie better once one is added.
+            # The other knees may fit better elsewhere once one is added.
             rest = tried.at[:place] + tried.at[place + 1 :]
             tried = min(tried, _least(x, y, rest) or tried, key=lambda one: one.score)
         if tried.score >= best.score:
@@ -56,8 +56,8 @@ def knees(sizes: Sequence[float], seconds: Sequence[float]) -> list[Knee]:
 
 
 class _Fit(NamedTuple):
-    """Straight pieces that meet at the points `at`: the criterion, the first slope and how much it
-    turns at each of them."""
+    """Straight pieces that meet at the points `at`: the criterion (`score`), and in `turns` the
+    first slope and its change at each point."""
 
     score: float
     turns: NDArray[np.float64]
@@ -65,9 +65,8 @@ class _Fit(NamedTuple):
 
 
 def _least(x: NDArray[np.float64], y: NDArray[np.float64], at: tuple[int, ...]) -> _Fit | None:
-    """The best fit with one knee more than `at`; None if there is no place for one that is worth
-    a mark."""
-    # Two points at either end make a slope.
+    """The best fit with one knee more than `at`; None if no further knee is large enough."""
+    # A slope needs two points at either end.
     free = [i for i in range(2, len(x) - 2) if all(abs(i - j) > 1 for j in at)]
     tried = [_fit(x, y, tuple(sorted((*at, i)))) for i in free]
     worth = [one for one in tried if np.abs(one.turns[1:]).min() >= _LEAST_TURN]
@@ -79,7 +78,7 @@ def _fit(x: NDArray[np.float64], y: NDArray[np.float64], at: tuple[int, ...]) ->
     design = np.stack(columns, axis=1)
     solution = np.linalg.lstsq(design, y)[0]
     n, residual = len(x), float(np.mean((design @ solution - y) ** 2))
-    parameters = 2 + 2 * len(at)  # a knee has a place and a turn
+    parameters = 2 + 2 * len(at)  # each knee has a place and a change of slope
     score = n * math.log(residual + _NOISE**2) + parameters * math.log(n)
     return _Fit(score, solution[1:], at)
 
@@ -92,8 +91,8 @@ def explain(
 ) -> str:
     """What changes at a knee, in a few words.
 
-    `touched` is how many bytes a call reads and writes there, `shares` its CPU time over wall time
-    below and above.
+    `touched` is the number of bytes that a call reads and writes at that size, `shares` is its CPU
+    time over wall time below and above the knee.
     """
     below, above = shares
     if below < _PARALLEL <= above:
@@ -114,8 +113,8 @@ def explain(
 
 
 def caches(folder: Path = _CACHES) -> dict[str, int]:
-    """Bytes of this machine's data caches by name, the smallest first; none where Linux does not
-    tell."""
+    """This machine's data caches in bytes by name, the smallest first; empty where Linux does not
+    say."""
     sizes = {}
     for index in sorted(folder.glob("index*")):
         try:

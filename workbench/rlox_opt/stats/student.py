@@ -1,4 +1,4 @@
-"""Student's t, for the handful of quantiles that verdicts take."""
+"""Student's t distribution, for the few quantiles that verdicts need."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def t_tail(t: float, df: int) -> float:
 
 
 def t_beyond(t: float, df: int) -> float:
-    """The probability that Student's t lies beyond `t` on that side alone."""
+    """The probability that Student's t exceeds `t`, on that side alone."""
     half = t_tail(abs(t), df) / 2
     return half if t > 0 else 1.0 - half
 
 
 @cache
 def t_quantile(tail: float, df: int) -> float:
-    """The t beyond which, on either side, lies the probability `tail`."""
+    """The t beyond which, on both sides together, lies the probability `tail`."""
     low, high = 0.0, 1.0
     while t_tail(high, df) > tail:
         high *= 2
@@ -44,8 +44,8 @@ def t_quantile(tail: float, df: int) -> float:
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, int]:
-    """The difference of the means of two or more values each, its standard error, and its degrees
-    of freedom rounded down: the variances may be unequal (Welch 1947)."""
+    """The difference of the means of two samples of two or more values, its standard error, and its
+    degrees of freedom rounded down. The variances may differ (Welch 1947)."""
     of_a, of_b = (deviation(values) ** 2 / len(values) for values in (a, b))
     difference = statistics.fmean(a) - statistics.fmean(b)
     parts = of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1)
@@ -54,16 +54,17 @@ def welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, int]:
 
 
 def deviation(values: Sequence[float]) -> float:
-    """The standard deviation of two or more values. `statistics.stdev` is exact, and takes so long
-    for it that it is most of the time of a calibration, which judges thousands of drawn runs."""
+    """The standard deviation of two or more values. It is used in place of the exact
+    `statistics.stdev`, which would take most of the time of a calibration's simulated runs."""
     return math.dist(values, [statistics.fmean(values)] * len(values)) / math.sqrt(len(values) - 1)
 
 
 def ratio_interval(
     log_ratios: Sequence[float], outside: float, df: int | None = None
 ) -> tuple[float, float]:
-    """Where the ratio lies whose logarithm is the mean of two or more `log_ratios`, except with
-    the probability `outside`; `df` degrees of freedom, one fewer than there are ratios unless said.
+    """The interval of the ratio whose logarithm is the mean of two or more `log_ratios`. It misses
+    with the probability `outside`. `df` are the degrees of freedom, by default one fewer than
+    ratios.
     """
     low, high = mean_interval(log_ratios, outside, df)
     return math.exp(low), math.exp(high)
@@ -72,12 +73,12 @@ def ratio_interval(
 def mean_interval(
     values: Sequence[float], outside: float, df: int | None = None
 ) -> tuple[float, float]:
-    """Where the mean lies that two or more `values` are drawn around, as `ratio_interval`."""
+    """The interval of the mean of two or more `values`, as in `ratio_interval`."""
     mean = statistics.fmean(values)
     half = half_width(deviation(values), len(values), outside, df)
     return mean - half, mean + half
 
 
 def half_width(sd: float, n: int, outside: float, df: int | None = None) -> float:
-    """Of the interval of a mean of `n` values whose standard deviation is `sd`."""
+    """Half the width of the interval of a mean of `n` values with the standard deviation `sd`."""
     return t_quantile(outside, df or n - 1) * sd / math.sqrt(n)

@@ -1,1 +1,1 @@
-"""Asked of the machine: files, git, processes, and what a verb owes whoever runs it."""
+"""The machine's side: files, git, processes, and what every verb needs for its user."""

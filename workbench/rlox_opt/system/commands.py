@@ -1,5 +1,5 @@
-"""Runs cargo, test binaries and pytest: their output as it comes, a time limit, and their end with
-all that they started."""
+"""Runs cargo, test binaries and pytest, with their output as it comes and a time limit. At the end
+all processes that they started are ended."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from rlox_opt.system import git
 from rlox_opt.system.process import end_group
 from rlox_opt.system.usage import UsageError
 
-Hear = Callable[[str], None]  # is told every line of output
+Hear = Callable[[str], None]  # is called with every line of output
 
 _TAIL_LINES = 30
 _NOT_RUN = ("--no-run", "--message-format=json-render-diagnostics")
 
 
 class CannotTell(Exception):
-    """The question has no answer here; the message says why and what would do, output below it."""
+    """The question cannot be answered here. The message says why and names the remedy; its further
+    lines are output."""
 
 
 class CompileError(Exception):
@@ -38,7 +39,7 @@ class Done:
     status: int
     output: str
     seconds: float
-    late: bool = False  # it was ended at its time limit
+    late: bool = False  # whether it was ended at its time limit
 
     @property
     def tail(self) -> str:
@@ -53,8 +54,8 @@ def run(
     hear: Hear = lambda line: None,
     limit_s: float = 3600.0,
 ) -> Done:
-    """Run `command` with `env` on top of the environment, in which nothing redirects git; ended
-    after `limit_s` seconds."""
+    """Run `command` with `env` added to this process's variables, without those that redirect git.
+    It is ended after `limit_s` seconds."""
     started = time.monotonic()
     process = subprocess.Popen(
         [str(part) for part in command],
@@ -63,7 +64,7 @@ def run(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        start_new_session=True,  # Ctrl-C reaches us alone, and we end it
+        start_new_session=True,  # Ctrl-C then reaches this process alone, which ends the command
     )
     late = threading.Event()
 
@@ -72,7 +73,7 @@ def run(
         end_group(process)
 
     limit = threading.Timer(limit_s, end)
-    limit.daemon = True  # or a Ctrl-C while it starts would have to wait for its end
+    limit.daemon = True  # otherwise a Ctrl-C at this point would wait for the timer
     lines = []
     try:
         limit.start()
@@ -97,8 +98,8 @@ def cargo() -> str:
 
 
 def executable(output: str, target: str) -> Path | None:
-    """The program of a target that cargo made, by its messages in JSON among what it said; None
-    where it made none."""
+    """The program of a target, from cargo's JSON messages among its output; None if there is
+    none."""
     for line in output.splitlines():
         with contextlib.suppress(json.JSONDecodeError):
             message = json.loads(line) if line.startswith("{") else {}
@@ -133,7 +134,7 @@ def compile_pairs(
 
 
 def names_in(binary: Path) -> dict[str, str]:
-    """Of every optimisation that has a pair in Rust, the name of its property test."""
+    """By each optimisation that has a pair in Rust, the name of its property test."""
     listed = run([binary, "--list"], binary.parent).output
     names = (line.removesuffix(": test") for line in listed.splitlines())
     return {
@@ -144,8 +145,8 @@ def names_in(binary: Path) -> dict[str, str]:
 
 
 def run_one(binary: Path, name: str, folder: Path, hear: Hear, limit_s: float = 600.0) -> Done:
-    """Run the one test called `name` in the folder of its crate; its status is 0 only if it was run
-    and passed."""
+    """Run the one test called `name` in the folder of its crate. The status is 0 only if the test
+    ran and passed."""
     done = run([binary, "--exact", name], folder, None, hear, limit_s)
     if done.status == 0 and "1 passed" not in done.output:
         raise CannotTell(f"{name}: {binary} holds no such test\n{done.tail}")

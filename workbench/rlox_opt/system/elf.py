@@ -1,4 +1,4 @@
-"""What a compiled library tells of how it was made: ELF, as on Linux; nothing elsewhere."""
+"""What a compiled library shows of how it was made. It must be ELF, as on Linux."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 _MAGIC = b"\x7fELF"
-# In memory, and yet of no matter to what the code does: names of the build.
+# Sections that are loaded and have no influence on the code: identifiers of the build.
 _NO_CODE = (".note.gnu.build-id", ".gnu_debuglink", ".note.package")
-_UNITS = 64  # of debug information that are asked for their compiler's options
-# What Cython's generated code calls where it tells a tracer of every call: from Python 3.11, and
-# from 3.13. Before, the interpreter's own fields are used, and only the name of a function tells.
+_UNITS = 64  # of debug information that are searched for their compiler's options
+# Functions that Cython's generated code calls if it reports every call to a tracer: from Python
+# 3.11, and from 3.13. Before, it uses the interpreter's fields, and only a function's name shows
+# that.
 _TRACING = ("PyThreadState_EnterTracing", "PyMonitoring_EnterScope")
 _TRACES = b"__Pyx_TraceSetupAndCall"
 _LINES = "_PyMonitoring_FireLineEvent"
@@ -35,13 +36,13 @@ _LEVEL = re.compile(r"(?<!\S)-O(\w*)")
 
 
 def is_elf(content: bytes) -> bool:
-    """Whether a file's content is a library or a program of this kind."""
+    """Whether a file's content is an ELF library or program."""
     return content.startswith(_MAGIC)
 
 
 def loaded(content: bytes) -> bytes:
-    """The parts that are in memory when it runs: without symbols, debug information, and what
-    names the build. Of a file that cannot be taken apart, all of it."""
+    """The parts that are in memory when it runs: no symbols, no debug information, no identifiers
+    of the build. If the file cannot be parsed, all of it."""
     parts = []
     try:
         for section in ELFFile(io.BytesIO(content)).iter_sections():
@@ -54,8 +55,8 @@ def loaded(content: bytes) -> bytes:
 
 
 def segments(path: Path) -> list[tuple[int, int, int]]:
-    """What of a program or library is loaded: where each part begins in the file, its bytes there,
-    and its address; none of a file that cannot be read."""
+    """The loaded segments of a program or library: offset in the file, length there, and address.
+    Empty if the file cannot be read."""
     with contextlib.suppress(OSError, ELFError), path.open("rb") as file:
         return [
             (of["p_offset"], of["p_filesz"], of["p_vaddr"])
@@ -65,16 +66,16 @@ def segments(path: Path) -> list[tuple[int, int, int]]:
 
 
 def told(paths: Iterable[Path]) -> dict[str, str]:
-    """What the libraries among some files tell together: by "compiler", "optimisation" (where debug
+    """What the libraries among some files show together: "compiler", "optimisation" (if debug
     information has it), "debug information", "assertions", "Cython's tracing", "allocator". Empty
-    where none is such a library."""
+    if none is such a library."""
     found: dict[str, set[str]] = {}
     for path in paths:
         with contextlib.suppress(OSError, ELFError, ValueError, KeyError):
             if path.is_file() and is_elf(content := path.read_bytes()):
                 for what, values in _told(content).items():
                     found.setdefault(what, set()).update(values)
-    # "on" in one library is on, whatever the others are.
+    # "on" in one library makes the whole "on".
     return {
         what: ", ".join(sorted(values - {"off"} or {"off"}))
         for what, values in found.items()
@@ -106,7 +107,7 @@ def _told(content: bytes) -> Mapping[str, set[str]]:
 
 
 def _asked_of_others(elf: ELFFile) -> set[str]:
-    """The functions that it calls in other libraries."""
+    """The functions of other libraries that it calls."""
     symbols = elf.get_section_by_name(".dynsym")
     if not isinstance(symbols, SymbolTableSection):
         return set()
@@ -114,7 +115,7 @@ def _asked_of_others(elf: ELFFile) -> set[str]:
 
 
 def _options(elf: ELFFile) -> Iterator[str]:
-    """What its compiler was called with, by debug information, for each file that it compiled."""
+    """The options of the compiler for each file that it compiled, from debug information."""
     if not elf.has_dwarf_info():
         return
     with contextlib.suppress(ELFError, KeyError, AssertionError):

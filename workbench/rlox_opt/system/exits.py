@@ -1,11 +1,11 @@
-"""The exit codes of every verb, in one place, and how `--help` tells them."""
+"""The exit codes of every verb, in one place, and their text for `--help`."""
 
 from __future__ import annotations
 
 GOOD = 0
-DIFFERENCE = 1  # a regression, a difference, a failed test: what was asked about is so
-CANNOT_TELL = 2  # undecided, or asked wrongly
-OWN_ERROR = 3  # a fault of ours, or nothing could be written
+DIFFERENCE = 1  # a regression, a difference, a failed test
+CANNOT_TELL = 2  # undecided, or a wrong argument
+OWN_ERROR = 3  # a fault of this program, or a file that could not be written
 INTERRUPTED = 130  # by Ctrl-C; what was finished is kept
 
 MEANINGS = {
@@ -18,8 +18,8 @@ MEANINGS = {
 
 
 def told(good: str = "", difference: str = "", cannot_tell: str = "", interrupted: str = "") -> str:
-    """The codes as the end of a verb's `--help`: what each means everywhere, and behind it what it
-    means of this verb. Of a verb without a `difference`, 1 is left out."""
+    """The codes for the end of a verb's `--help`: the general meaning of each, followed by its
+    meaning for this verb. Without a `difference`, code 1 is left out."""
     own = {GOOD: good, DIFFERENCE: difference, CANNOT_TELL: cannot_tell, INTERRUPTED: interrupted}
     lines = [
         f"  {code:<5}{meaning}" + (f": {own[code]}" if own.get(code) else "")

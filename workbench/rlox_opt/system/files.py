@@ -1,6 +1,6 @@
-"""Files that people name: read with care, and written whole or not at all.
+"""Files that users name: they are checked before reading, and written completely or not at all.
 
-What cannot be read or written is told in one line that names the path and the cause.
+An error in reading or writing is one line that names the path and the cause.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-_MOST_BYTES = 256 << 20  # of a file that is read: all of ours are smaller
+_MOST_BYTES = 256 << 20  # of a file that is read; all files of this program are smaller
 _BLOCK = b"\0" * 4096
 _MOST_OF_ONE_NAME = 1000
 
 
 class NotReadError(ValueError):
-    """A file that cannot be read or holds something else; `why` tells what is wrong with it."""
+    """A file cannot be read, or its contents are wrong; `why` says what is wrong."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{path}: {why}")
@@ -29,9 +29,10 @@ class NotReadError(ValueError):
 
 
 class NotWrittenError(OSError):
-    """A file that cannot be written; the message names it, the cause, and where its text is now.
+    """A file cannot be written. The message names it, the cause, and where its text is now.
 
-    `unkept` is that text where it could not be kept anywhere, for whoever tells the error.
+    `unkept` is the text if it could not be kept anywhere, so that the error's reporter can print
+    it.
     """
 
     unkept = ""
@@ -44,7 +45,7 @@ class NotWrittenError(OSError):
         return f"cannot write {self.filename}: {self.strerror}{self.instead}"
 
     def keeping(self, text: str, suffix: str = ".json") -> NotWrittenError:
-        """This error, with what was to be written kept in the temporary folder, if that goes."""
+        """This error, after keeping the text in the temporary folder, if that works."""
         try:
             descriptor, path = tempfile.mkstemp(prefix="rlox-opt-kept-", suffix=suffix)
             try:
@@ -61,11 +62,11 @@ class NotWrittenError(OSError):
 
 
 def check_folder(folder: Path) -> None:
-    """See that new files can be written in a folder, by writing one: to find out after the work
-    would cost the work. A folder that is not there is made, and removed again.
+    """Check that new files can be written in a folder, by writing one; finding out after the work
+    would lose the work. A missing folder is made, and removed again.
 
     Raises:
-        NotWrittenError: they cannot.
+        NotWrittenError: files cannot be written there.
     """
     made: list[Path] = []
     try:
@@ -79,12 +80,12 @@ def check_folder(folder: Path) -> None:
         raise NotWrittenError(folder, error) from error
     finally:
         for part in reversed(made):
-            with contextlib.suppress(OSError):  # somebody else has put something there
+            with contextlib.suppress(OSError):  # another process has put a file there
                 part.rmdir()
 
 
 def write(path: Path, content: str | bytes) -> Path:
-    """Write a file, whole or not at all, over the one that is there; returns its path.
+    """Write a file completely or not at all, replacing an existing one; returns its path.
 
     Raises:
         NotWrittenError: it cannot be written, or something is there that is no regular file.
@@ -96,14 +97,14 @@ def write(path: Path, content: str | bytes) -> Path:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[IO[bytes]]:
-    """What a file shall hold is written in the block, beside it; only when the block ends well does
-    it take the file's place, so that nobody finds half a file.
+    """The block writes the file's new contents into a temporary file beside it. Only if the block
+    ends without an error does that file take the place, so that nobody reads half a file.
 
     Raises:
         NotWrittenError: it cannot be written, or something is there that is no regular file.
     """
     try:
-        target = Path(os.path.realpath(path))  # a link stays a link
+        target = Path(os.path.realpath(path))  # a symbolic link is kept
         if target.exists() and not target.is_file():
             raise OSError("is no regular file")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,14 +112,14 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
             with part.open("wb") as file:
                 yield file
             part.replace(target)
-    except NotWrittenError:  # of another file, written in the block
+    except NotWrittenError:  # of another file that the block writes
         raise
     except OSError as error:
         raise NotWrittenError(path, error) from error
 
 
 def write_new(text: str, directory: Path, stem: str, suffix: str = ".json") -> Path:
-    """Write a new file, whole or not at all, and return its path; a name taken gets -2, -3, ….
+    """Write a new file completely or not at all, and return its path; a used name gets -2, -3, ….
 
     Raises:
         NotWrittenError: it cannot be written; the text is kept elsewhere.
@@ -133,7 +134,7 @@ def write_new(text: str, directory: Path, stem: str, suffix: str = ".json") -> P
             for number in range(1, _MOST_OF_ONE_NAME + 1):
                 target = directory / f"{stem}{f'-{number}' if number > 1 else ''}{suffix}"
                 try:
-                    os.link(part, target)  # unlike a rename, never puts itself over another
+                    os.link(part, target)  # unlike rename, it fails if the name is used
                 except FileExistsError:
                     continue
                 return target
@@ -143,7 +144,7 @@ def write_new(text: str, directory: Path, stem: str, suffix: str = ".json") -> P
 
 
 def add_row(row: Any, path: Path) -> None:
-    """Add a line of JSON to a file, at once.
+    """Append a line of JSON to a file.
 
     Raises:
         NotWrittenError: it cannot be written; the line is kept elsewhere.
@@ -159,8 +160,8 @@ def add_row(row: Any, path: Path) -> None:
 
 @contextlib.contextmanager
 def _beside(folder: Path) -> Iterator[Path]:
-    """An empty file in a folder, under a name of its own, which is gone after the block. Who may
-    read it, the umask says."""
+    """An empty file in a folder, with a new name, which is removed after the block. Its permissions
+    follow the umask."""
     part = folder / f".writing-{secrets.token_hex(8)}"
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
     try:
@@ -172,7 +173,7 @@ def _beside(folder: Path) -> Iterator[Path]:
 def read_text(path: Path, errors: str = "strict") -> str:
     """The text of a regular file of at most 256 MiB, in UTF-8. Raises NotReadError."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # what is none may never end, or never begin
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or device may never end
             what = "a folder" if path.is_dir() else "no regular file"
             raise NotReadError(path, f"is {what}; name a file")
         with path.open("rb") as file:
@@ -189,10 +190,10 @@ def read_text(path: Path, errors: str = "strict") -> str:
 
 @contextlib.contextmanager
 def understood(path: Path, what: str) -> Iterator[None]:
-    """What a file holds is taken apart in the block: where that fails, it is no `what`.
+    """The block parses the contents of a file. An error in it means that the file is no `what`.
 
     Raises:
-        NotReadError: in the place of the error that says how.
+        NotReadError: in place of the error in the block.
     """
     try:
         yield

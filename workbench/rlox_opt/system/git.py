@@ -1,9 +1,9 @@
-"""git, called in one way: a user's repository is read, never written.
+"""All calls of git. A user's repository is read and never written.
 
-A repository is looked for in the folder that is named, not in one above it. Every call names the
-folders that it works on, since git would otherwise follow variables, which it sets for hooks, or
-search upwards. What has to be written – a commit of the working tree – goes into an index and a
-folder of objects that are ours. Files are checked out in a `Checkout` alone, which we made.
+A repository is looked for in the folder that is named, not above it. Every call names the folders
+that it works on. Otherwise git would follow variables, which it sets for hooks, or search upwards.
+What has to be written, such as a commit of the working tree, goes into an index and an object
+folder of this program. Files are only checked out in a `Checkout`, which this program made.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from pathlib import Path
 from rlox_opt.system import files
 from rlox_opt.system.scratch import scratch
 
-# Where git and the user's settings lie. Any other of git's variables may send it into another
-# repository or change its answer: those of a hook, settings of a command line, dates, pathspecs.
+# Variables that say where git and the user's settings are. Others may lead git into another
+# repository or change its answers: those of hooks, settings from a command line, dates, pathspecs.
 _KEPT = {"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
 _OURS = {
-    "GIT_OPTIONAL_LOCKS": "0",  # `status` would write the index
-    "GIT_NO_LAZY_FETCH": "1",  # a partial clone would load what it lacks
-    "GIT_LFS_SKIP_SMUDGE": "1",  # so would Git LFS, at a checkout
-    "LANGUAGE": "C",  # an error is known by its English words
+    "GIT_OPTIONAL_LOCKS": "0",  # keeps `status` from writing the index
+    "GIT_NO_LAZY_FETCH": "1",  # keeps a partial clone from downloading missing objects
+    "GIT_LFS_SKIP_SMUDGE": "1",  # keeps Git LFS from downloading at a checkout
+    "LANGUAGE": "C",  # errors are recognised by their English words
 }
 _SETTINGS = (
-    "core.hooksPath=/dev/null",  # whoever writes an index calls a hook
-    "core.fsmonitor=false",  # a daemon with a socket in the git folder
-    "init.defaultRefFormat=files",  # as the tags of a checkout of ours are written
-    "core.splitIndex=false",  # of our index, a part would lie in the git folder
-    "log.showSignature=false",  # what gpg says would stand in the answer
+    "core.hooksPath=/dev/null",  # writing an index would call a hook
+    "core.fsmonitor=false",  # would start a daemon with a socket in the git folder
+    "init.defaultRefFormat=files",  # the format in which tags are written into our checkouts
+    "core.splitIndex=false",  # would put a part of our index into the git folder
+    "log.showSignature=false",  # would put gpg's output into the answer
     "i18n.logOutputEncoding=UTF-8",
-    "submodule.recurse=false",  # those of a checkout of ours are checked out by us
+    "submodule.recurse=false",  # submodules of our checkouts are checked out by `submodules`
 )
 _READING = {
     *("cat-file", "diff-tree", "for-each-ref", "grep", "log", "ls-files", "ls-tree"),
@@ -47,16 +47,16 @@ _READING = {
 _BESIDE = {"add", "commit-tree", "hash-object", "read-tree", "update-index", "write-tree"}
 _DATE = "2000-01-01T00:00:00Z"
 _LOAD = "\nThe clone is partial; `git fetch --refetch --no-filter` loads what it lacks"
-_MADE = "made-by-rlox-opt"  # a file in the git folder of a checkout of ours
+_MADE = "made-by-rlox-opt"  # a file that marks the git folder of a checkout of this program
 
 
 class GitError(Exception):
-    """git is missing, refuses, or fails; the message says which, and what would do."""
+    """git is missing, refuses or fails; the message says which, and the remedy."""
 
 
 def environment(trusted: Path | None = None) -> dict[str, str]:
-    """This process's, for programs that may call git: without what sends git elsewhere. `trusted`
-    is a folder that git is to read, whoever owns it."""
+    """This process's variables for programs that may call git, without those that redirect git.
+    `trusted` is a folder that git may read whoever owns it."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -73,9 +73,10 @@ def environment(trusted: Path | None = None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Repository:
-    """The checkout `folder` with its git folder and its `objects`. `beside` is a folder of objects
-    of ours, which is read as well; with an `index` of ours, new ones are written there. A git that
-    outlives this process holds `lock`, the descriptor of a lock file, to its end."""
+    """The checkout `folder` with its git folder and its `objects`. `beside` is a further object
+    folder of this program, which is read as well; with an `index` of this program, new objects are
+    written there. A git process that outlives this one keeps `lock`, the descriptor of a lock file,
+    locked until it ends."""
 
     folder: Path
     git_dir: Path
@@ -87,7 +88,7 @@ class Repository:
     def run(
         self, verb: str, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> str:
-        """What git prints, with U+FFFD for what is not UTF-8.
+        """Git's output, with U+FFFD for what is not UTF-8.
 
         Raises:
             GitError: there is no git, or it fails.
@@ -98,19 +99,19 @@ class Repository:
         return done.stdout.decode(errors="replace")
 
     def maybe(self, verb: str, *arguments: str) -> str | None:
-        """What git prints, or None where it says no. Raises GitError where there is no git."""
+        """Git's output, or None if it fails. Raises GitError if there is no git."""
         done = self._done(verb, *arguments)
         return None if done.returncode else done.stdout.decode(errors="replace")
 
     def setting(self, name: str) -> str:
-        """What the settings of this repository, or else the user's, say of a name; "" for
-        nothing. Raises GitError where there is no git."""
+        """The value of a setting, of this repository or otherwise of the user; "" without one.
+        Raises GitError if there is no git."""
         command = _command(self.folder, self.git_dir, "config", "--get", name)
         done = _ran(command, self.folder, environment() | _OURS)
         return done.stdout.decode(errors="replace").strip()
 
     def stream(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
-        """git at work, with pipes for its input and its output. Raises OSError without git."""
+        """A running git with pipes for its input and output. Raises OSError without git."""
         return subprocess.Popen(
             self._command(verb, *arguments),
             cwd=self.folder,
@@ -129,8 +130,8 @@ class Repository:
         change: Callable[[Repository], object],
         within: Path | None = None,
     ) -> str:
-        """A commit after `parent` that no branch knows, with `change` made to its index; it is made
-        in a folder of `within` and kept in `beside`. The same content gives the same commit.
+        """A commit after `parent` that is on no branch, with `change` applied to its index. It is
+        made in a folder of `within` and kept in `beside`. The same content gives the same commit.
 
         Raises:
             GitError: git fails, or there is none.
@@ -150,7 +151,7 @@ class Repository:
             change(ours)
             tree = ours.run("write-tree").strip()
             made = ours.run("commit-tree", tree, "-p", parent, "-m", message, env=env).strip()
-            # All are new, so that one which was there, and is broken, gives way.
+            # Objects that exist are replaced too, since they may be broken.
             for path in sorted(objects.rglob("*"), reverse=True):
                 if path.is_file():
                     kept = self.beside / path.relative_to(objects)
@@ -184,14 +185,14 @@ def of(root: Path) -> Repository:
     """The repository whose checkout is `root`: also a linked worktree, or a submodule.
 
     Raises:
-        GitError: there is none, it is another user's, or there is no git.
+        GitError: there is none, it belongs to another user, or there is no git.
     """
     root = root.resolve()
     if not (root / ".git").exists():
         raise GitError(f"{root}: is no git checkout; clone the repository and work there")
-    # git itself finds the folder, since it then checks whose it is. It looks no higher than root.
+    # git finds the folder, so that it checks the owner. It does not search above root.
     ceiling = {"GIT_CEILING_DIRECTORIES": str(root.parent)}
-    answers = []  # one at a time, for a path may have several lines
+    answers = []  # one question at a time, since a path may contain line breaks
     for question in (("--absolute-git-dir",), ("--git-path", "objects"), ("--show-toplevel",)):
         done = _ran(["git", "rev-parse", *question], root, environment() | _OURS | ceiling)
         if done.returncode:
@@ -204,8 +205,8 @@ def of(root: Path) -> Repository:
 
 
 def settings(text: str) -> dict[str, str]:
-    """What a text in the form of git's settings says, by name; nothing where it has another form.
-    Raises GitError where there is no git."""
+    """The values in a text of git settings, by name; empty if the text is none. Raises GitError if
+    there is no git."""
     command = ["git", "config", "--file", "-", "--null", "--list"]
     done = _ran(command, Path("/"), environment() | _OURS, text)
     rows = done.stdout.decode(errors="replace").split("\0") if not done.returncode else []
@@ -214,14 +215,14 @@ def settings(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Checkout:
-    """A checkout of our own in `folder`, which borrows the objects of another repository: the only
-    one whose files git may overwrite and delete. `lock` is held as that of a `Repository`."""
+    """A checkout of this program in `folder`, which uses the objects of another repository. It is
+    the only kind whose files git may overwrite and delete. `lock` is as in `Repository`."""
 
     folder: Path
     lock: int
 
     def make(self, source: Repository, commit: str) -> None:
-        """A new repository, at a commit of `source`. Raises GitError where it cannot be."""
+        """Make a new repository at a commit of `source`. Raises GitError if that fails."""
         self.folder.mkdir()
         digest = ("--object-format=sha256",) if len(commit) == 64 else ()
         self._run(source, "init", "--quiet", "--template=", *digest)
@@ -229,8 +230,8 @@ class Checkout:
         self.move(source, commit)
 
     def move(self, source: Repository, commit: str) -> None:
-        """Have it hold a commit of `source`, and nothing else; files that stay the same keep their
-        time stamps. Raises GitError or OSError where it is broken, or not ours."""
+        """Make it contain a commit of `source` and nothing else. Unchanged files keep their time
+        stamps. Raises GitError or OSError if it is broken, or not this program's."""
         git_dir = self.folder / ".git"
         if not re.fullmatch("[0-9a-f]{40,64}", commit):
             raise GitError(f"{commit!r}: is no commit's hash")
@@ -244,13 +245,12 @@ class Checkout:
         self._run(source, "clean", "--quiet", "-ffdx")
 
     def listed(self) -> str:
-        """What its index holds, as `ls-files --stage -z` says it. Raises GitError where it is
-        broken."""
+        """Its index as `ls-files --stage -z` prints it. Raises GitError if it is broken."""
         return self._run(None, "ls-files", "--stage", "-z")
 
     def _tag(self, source: Repository) -> None:
-        """Have it hold the tags of `source`, by which a build may tell its version, and know where
-        a shallow one ends."""
+        """Copy the tags of `source`, from which a build may take its version, and the mark where a
+        shallow clone ends."""
         git_dir = self.folder / ".git"
         tags = source.run("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
         files.write(git_dir / "packed-refs", tags)
@@ -271,8 +271,8 @@ class Checkout:
 
 
 def on_a_store(folder: Path, *arguments: str) -> list[str]:
-    """The words that have git work on a repository of ours, which has no files checked out, and
-    leave nothing running."""
+    """The words for git on a repository of this program that has no files checked out; git leaves
+    nothing running."""
     settings = (*_SETTINGS, "gc.auto=0", "maintenance.auto=false")
     told = (part for setting in settings for part in ("-c", setting))
     return ["git", f"--git-dir={folder}", *told, *arguments]
@@ -315,6 +315,6 @@ def _failed(
 
 
 def _quoted(path: Path) -> str:
-    """As git reads it in a list of folders of objects, which colons or line ends part."""
+    """A path for git's list of object folders, in which colons and line breaks separate entries."""
     text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'

@@ -1,10 +1,11 @@
-"""Ends all that a verb started when the verb itself is killed, at any moment and by any signal.
+"""Ends everything that a verb started if the verb itself is killed, at any moment and by any
+signal.
 
-`guarded` marks the environment, which every process inherits from the one that starts it, also one
-that opens a session of its own or outlives its parent. And it starts a watcher that reads from a
-pipe of which this process alone has the other end. If the pipe ends without a word, this process
-was killed: the watcher becomes this file, run as a program, which ends every process that bears the
-mark. As a program: `python -I -S guard.py MARK`, the standard library alone.
+`guarded` sets a mark in the environment. Every process inherits it from the one that starts it,
+even one that opens a new session or outlives its parent. `guarded` also starts a watcher, which
+reads a pipe whose other end only this process has. If the pipe closes without a word, this process
+was killed. The watcher then becomes this file, run as a program, which ends every process with the
+mark: `python -I -S guard.py MARK`. It needs the standard library alone.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-_WATCH = 'read -r over || exec "$@"'  # a shell starts in a millisecond and holds next to nothing
+_WATCH = 'read -r over || exec "$@"'  # a shell starts in a millisecond and needs little memory
 _PROC = Path("/proc")
-_PS = ("ps", "-A", "-E", "-ww", "-o", "pid=,ppid=,command=")  # where there is no /proc: macOS
+_PS = ("ps", "-A", "-E", "-ww", "-o", "pid=,ppid=,command=")  # on macOS, which has no /proc
 _POLL_S = 0.05
-_QUIET_S = 2.0  # without anything found, it is over: what was just being started has begun
-_TIDYING_S = 2.0  # for multiprocessing's own helper to remove shared memory; it ends by itself
+_QUIET_S = 2.0  # the search ends after so long without a find, since a process may be starting
+_TIDYING_S = 2.0  # for multiprocessing's helper to remove shared memory; it then ends by itself
 _LIMIT_S = 60.0
 _TIDIES = b"multiprocessing.resource_tracker"
 
 
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
-    """All processes that are started in this block end with this one, should it be killed."""
+    """All processes that are started in this block end if this process is killed."""
     mark = f"RLOX_STARTED_BY_{secrets.token_hex(8)}"
     os.environ[mark] = "1"
     try:
@@ -41,7 +42,7 @@ def guarded() -> Iterator[None]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            start_new_session=True,  # what ends this process's group must not end it
+            start_new_session=True,  # a signal to this process's group must not end the watcher
         ) as watcher:
             try:
                 yield

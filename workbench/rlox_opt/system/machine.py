@@ -1,4 +1,4 @@
-"""Where a profile was taken: machine, versions and commit; never a host's or user's name."""
+"""Where a measurement was made: machine, versions and commit; never a name of a host or user."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def machine() -> dict[str, Any]:
 
 
 def slug(info: dict[str, Any]) -> str:
-    """The machine as part of a folder's name: "Intel(R) Xeon(R) … @ 2.80GHz" of two cores is
-    "intel-xeon-2.80ghz-2c". Raises ValueError where it does not say so."""
+    """The machine as a part of a folder's name: "Intel(R) Xeon(R) … @ 2.80GHz" with two cores is
+    "intel-xeon-2.80ghz-2c". Raises ValueError if `info` lacks what is needed."""
     try:
         cpu, cores = str.lower(info["cpu"]), int.__index__(info["cores"])
     except (LookupError, TypeError):
@@ -56,7 +56,7 @@ def _cpu_model() -> str:
     )
     name = told.get("model name", platform.machine()).strip()
     if {"cpu family", "model"} <= told.keys() and not re.search(r"\d", name.partition("@")[0]):
-        # A virtual machine's may be "AMD EPYC" and no more, which processors of many years are.
+        # Virtual machines may report only "AMD EPYC", which processors of many years are called.
         name += f", family {told['cpu family']} model {told['model']}"
     return name
 

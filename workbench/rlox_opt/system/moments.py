@@ -1,4 +1,4 @@
-"""Times as files and git write them."""
+"""Times in the form that files and git have."""
 
 from datetime import datetime
 

@@ -1,5 +1,4 @@
-"""Numbers on the command line, as types of argparse: what is wrong is told with the value and with
-what would do."""
+"""Numbers on the command line, as types for argparse. Errors give the value and the remedy."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ def positive(text: str) -> float:
 
 
 def _float(text: str) -> float:
-    """What it says, or nan, which lies in no range."""
+    """The number in a text; nan if there is none, which lies in no range."""
     try:
         return float(text)
     except ValueError:

@@ -1,8 +1,8 @@
-"""How lines are put on stdout and stderr: one rule for every verb.
+"""How lines are printed on stdout and stderr, by one rule for every verb.
 
-In a terminal no line is wider than the terminal. What is longer goes on in the next line, indented,
-and breaks between words. In a pipe a line stays whole, so that grep and awk find all of it; the
-variable COLUMNS, where it is set, gives a pipe a width. Nothing is cut.
+In a terminal no line is wider than the terminal. A longer line continues in the next one, indented,
+and breaks between words. In a pipe a line stays whole, so that grep and awk find all of it; if the
+variable COLUMNS is set, it gives a pipe a width. Nothing is cut off.
 """
 
 from __future__ import annotations
@@ -13,28 +13,26 @@ import sys
 import unicodedata
 from typing import TextIO
 
-_HANG = (
-    2  # columns by which a line that goes on is indented, beyond the beginning of its first line
-)
-_LABEL = re.compile(r"\s*\S+(?: \S+)*?:?  +(?=\S)")  # "package      ", before what it is
-_WIDEST_LABEL = 24  # columns; what goes on behind a longer one would have too little room
-# The weaker one only where a part between the stronger ones is too long for a line of its own.
+_HANG = 2  # columns by which a continued line is indented, beyond the beginning of its first line
+_LABEL = re.compile(r"\s*\S+(?: \S+)*?:?  +(?=\S)")  # "package      " before a value
+_WIDEST_LABEL = 24  # columns; after a longer one a continued line would have too little room
+# The second pattern is used only if a part between matches of the first is wider than a line.
 _BETWEEN = (re.compile(r"(?<=\.)(?=[^\W\d])|(?=\()|(?<=, )"), re.compile(r"(?<=[_,])(?=[^_])"))
 
 
 def columns(stream: TextIO) -> int | None:
-    """The most columns that a line on this stream may take; None: as many as it needs."""
+    """The most columns that a line on this stream may have; None: any number."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked):
         return int(asked)
     try:
         return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
-    except (OSError, ValueError):  # no descriptor, or one that is closed
+    except (OSError, ValueError):  # it has no descriptor, or is closed
         return None
 
 
 def say(text: str, *, stderr: bool = False) -> None:
-    """Print a text, each of its lines in as many as its width asks for."""
+    """Print a text, folding each line to the stream's width."""
     stream = sys.stderr if stderr else sys.stdout
     width = columns(stream)
     lines = text.split("\n")
@@ -42,9 +40,9 @@ def say(text: str, *, stderr: bool = False) -> None:
 
 
 def folded(line: str, width: int | None) -> list[str]:
-    """The line in lines of this width. What goes on stands below the value, where the line begins
-    with a label and two spaces. A path that is longer than a line stays whole and where it is,
-    since people copy it; another such word breaks where one of its parts ends."""
+    """The line as several lines of this width. If the line begins with a label and two spaces, it
+    continues below the value. A path that is longer than a line is not broken, since people copy
+    it; another such word breaks at the end of one of its parts."""
     if width is None or cells(line) <= width:
         return [line]
     label = _LABEL.match(line)
@@ -62,14 +60,14 @@ def folded(line: str, width: int | None) -> list[str]:
 
 
 def unbroken(line: str) -> int:
-    """The width of the widest piece of a line that `folded` leaves whole, in a line of its own."""
+    """The width of the widest piece of a line that `folded` does not break."""
     words = (of for word in line.split() for of in ([word] if "/" in word else parts(word, 1)))
     return max(map(cells, words), default=0) + _HANG
 
 
 def parts(word: str, width: int, strength: int = 0) -> list[str]:
-    """The parts of a word, those that are longer than the width in their own parts. A part that has
-    none is left as it is."""
+    """The parts of a word; parts that are longer than the width are divided further. What cannot be
+    divided is left as it is."""
     if cells(word.rstrip()) <= width or strength == len(_BETWEEN):
         return [word]
     of = _BETWEEN[strength].split(word)
@@ -77,8 +75,8 @@ def parts(word: str, width: int, strength: int = 0) -> list[str]:
 
 
 def cells(text: str) -> int:
-    """The columns that a text takes in a terminal. (Rich has the same, but the message that rich is
-    not installed goes through here.)"""
+    """The columns that a text takes in a terminal. (Rich has such a function, but the message that
+    rich is not installed is printed here too.)"""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(of) in "WF" for of in text)

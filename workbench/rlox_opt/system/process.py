@@ -1,7 +1,8 @@
-"""Runs a profiling child: its messages, its time limit, and its end with all that it started.
+"""Runs a child process for profiling: its messages, its time limit, and its end with all that it
+started.
 
-A child is the leader of a session of its own, so that Ctrl-C in the terminal reaches the driver
-alone, and so that whatever a tool forks can be ended with it.
+A child leads a session of its own. So Ctrl-C in the terminal reaches the driver alone, and whatever
+a tool forks can be ended together with the child.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class ChildError(RuntimeError):
 
 
 class Child:
-    """A child process that talks in lines of JSON on stdout and stops at the end of its stdin."""
+    """A child process that writes lines of JSON to stdout and stops when its stdin ends."""
 
     def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
         self._stderr = folder / "stderr.txt"
@@ -64,10 +65,10 @@ class Child:
         return self.process.pid
 
     def messages(self, silence_s: float) -> Iterator[dict[str, Any]]:
-        """Its messages until it ends well.
+        """The child's messages, until it ends with status 0.
 
         Raises:
-            ChildError: it exits with a status other than 0, or says nothing for `silence_s`.
+            ChildError: it ends with another status, or sends nothing for `silence_s`.
         """
         stdout = self.process.stdout
         assert stdout is not None
@@ -78,7 +79,7 @@ class Child:
             while True:
                 if not selector.select(_POLL_S):
                     if self.process.poll() is not None:
-                        break  # what it started may hold its stdout open
+                        break  # a process that it started may keep its stdout open
                     if time.monotonic() - heard > silence_s:
                         raise ChildError(self._explain(hung))
                     continue
@@ -102,7 +103,7 @@ class Child:
             raise ChildError(self._explain(f"ended too soon, {_status(status)}"))
 
     def stop(self) -> None:
-        """Ask it to end its training and write its results."""
+        """Ask it to end training and write its results."""
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):
             self.process.stdin.close()
@@ -113,7 +114,7 @@ class Child:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that started nothing: SIGTERM, a little time, SIGKILL."""
+    """End a process without children of its own: SIGTERM, a short wait, SIGKILL."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -124,13 +125,13 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a session leader and everything in its group: SIGTERM, a little time, SIGKILL."""
+    """End a session leader and everything in its group: SIGTERM, a short wait, SIGKILL."""
     for number, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):
         if process.poll() is None:
             _signal_group(process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(patience)
-    # The leader may be gone, and something that it started still running.
+    # The leader may have ended before a process that it started.
     _signal_group(process.pid, signal.SIGKILL)
 
 
@@ -141,7 +142,7 @@ def end_now(process: subprocess.Popen[bytes]) -> None:
 
 
 def tail_of(path: Path) -> str:
-    """The last lines of a file, one string; empty when there is none."""
+    """The last lines of a file as one text; "" without a file."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:

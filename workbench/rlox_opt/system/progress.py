@@ -1,4 +1,4 @@
-"""Tells on stderr what a long command is doing: a bar on a terminal, lines elsewhere."""
+"""Shows on stderr what a long command is doing: a bar in a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Lines:
         self._done += 1
 
     def say(self, text: str) -> None:
-        """Print a line of its own, above the bar where there is one."""
+        """Print a line of its own, above the bar if there is one."""
         for line in folded(text, columns(sys.stderr)):
             self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -96,7 +96,7 @@ class _Line(ProgressColumn):
 
 
 class Bars(Lines):
-    """The line of a step that ended, and below them a bar for the one that runs."""
+    """A line for each step that has ended, and below them a bar for the present one."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
@@ -109,7 +109,7 @@ class Bars(Lines):
         self.note("")
 
     def note(self, text: str, fraction: float | None = None) -> None:
-        # Without a fraction the bar pulses: something is done, nobody knows how long it takes.
+        # Without a fraction the bar pulses, since the remaining time is not known.
         self.bar.update(
             self._task,
             note=", ".join(filter(None, (text, self._remaining_now()))),
@@ -130,7 +130,7 @@ class Bars(Lines):
 
 @contextlib.contextmanager
 def reporter() -> Iterator[Lines]:
-    """Where a command tells what it is doing: stderr."""
+    """The reporter of a command's progress, on stderr."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Lines(console)

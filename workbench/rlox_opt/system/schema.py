@@ -1,6 +1,6 @@
 """Files that are read by a schema: a dataclass, a `msgspec.Struct`, or another type that msgspec
-knows. A dataclass leaves out keys that it does not know, as what a later version writes may hold
-more; a Struct with `forbid_unknown_fields` refuses them, in what people write."""
+knows. A dataclass ignores unknown keys, since later versions may write more. A Struct with
+`forbid_unknown_fields` refuses them; it is for files that people write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from rlox_opt.system.files import NotReadError, read_text
 
-# Numbers that arithmetic can take: no NaN, no infinity, no integer that is too long for a float.
+# Numbers for arithmetic: no NaN, no infinity, no integer that is too large for a float.
 MOST = sys.float_info.max
 Real = Annotated[float, Meta(ge=-MOST, le=MOST)]
 NotNegative = Annotated[float, Meta(ge=0, le=MOST)]
@@ -32,17 +32,17 @@ _SHOWN = 80  # characters of a value
 
 
 def read(path: Path, kind: type[_T]) -> _T:
-    """What a file of JSON, or of TOML by its name, holds, as a `kind`.
+    """The contents of a JSON file, or of a TOML file by its name, as a `kind`.
 
     Raises:
-        NotReadError: it cannot be read, is neither, or is no `kind`; the message names the place,
-            what stands there and what it takes.
+        NotReadError: it cannot be read, is neither JSON nor TOML, or does not fit `kind`; the
+            message names the place, the value there and what is accepted.
     """
     return parse(read_text(path), kind, path)
 
 
 def parse(text: str, kind: type[_T], path: Path) -> _T:
-    """The same of the text of a file. Raises NotReadError."""
+    """The same for the text of a file. Raises NotReadError."""
     toml = path.suffix == ".toml"
     try:
         if text.startswith("\ufeff"):
@@ -62,10 +62,10 @@ def parse(text: str, kind: type[_T], path: Path) -> _T:
 
 
 def written(table: Any, kind: Any, what: str) -> str:
-    """A table as JSON, which `read` takes for a `kind` again: for files that are never changed.
+    """A table as JSON that `read` accepts as a `kind`; for files that are never changed.
 
     Raises:
-        NotReadError: it does not, or it holds what JSON has no word for.
+        NotReadError: `read` would not accept it, or JSON cannot express it.
     """
     try:
         text = json.dumps(table, indent=1, allow_nan=False, default=datetime.isoformat) + "\n"
@@ -76,7 +76,7 @@ def written(table: Any, kind: Any, what: str) -> str:
 
 
 def _told(error: msgspec.ValidationError, table: Any, kind: Any) -> str:
-    """What is wrong with a table, where, and what would do."""
+    """What is wrong with a table, where, and what is accepted."""
     what, _, place = str(error).partition(" - at `")
     if place.startswith("key` in `"):
         what = f"has a key of another kind: {what}"
@@ -100,21 +100,21 @@ def _told(error: msgspec.ValidationError, table: Any, kind: Any) -> str:
         what = f"it takes {' or '.join(takes)}"
     elif not what.startswith(("Expected", "Invalid", "Number", "Integer")):
         inner = f".{what[1:]}" if what.startswith("`") else f"`: {what}"
-        return f"`{where}{inner}" if where else what  # of the schema's own
+        return f"`{where}{inner}" if where else what  # a message of the schema itself
     if "datetime" in what:
         what = "it takes a time with its zone: 2026-01-31T12:00:00Z"
     what = re.sub("^Expected", "it takes", what.partition(", got")[0])
     try:
         shown = repr(value)
-    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+    except (RecursionError, ValueError):  # nested too deeply, or a number with too many digits
         shown = type(value).__name__
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     return f"`{where}` is {shown}; {what}" if where else f"is {shown}; {what}"
 
 
 def _wrong_key(told: str, whole: Any, table: dict[str, Any], kind: Any) -> str:
-    """The key of a table, within the whole, whose value is what is told of: msgspec names none.
-    The table keeps this one alone."""
+    """The key of a table within the whole whose value causes the error; msgspec does not name it.
+    The table is left with this key alone."""
     every = dict(table)
     for key, value in every.items():
         table.clear()
@@ -128,7 +128,7 @@ def _wrong_key(told: str, whole: Any, table: dict[str, Any], kind: Any) -> str:
 
 
 def _inner(of: Any, key: str | int) -> list[Any]:
-    """The types that may stand under a key of a type."""
+    """The types that a type allows under a key."""
     if items := getattr(of, "item_types", ()):
         return _each(items[int(key)])
     types = [field.type for field in getattr(of, "fields", ()) if field.encode_name == key]

@@ -1,8 +1,8 @@
-"""Temporary folders, also beside results that are moved into place when they are whole.
+"""Temporary folders, also next to results, which are moved into place when they are complete.
 
-A process that is killed leaves its folder, and the next one that makes a folder in the same place
-removes it. A folder is locked for as long as the process that made it lives, however that ends; so
-none is removed that is in use.
+A killed process leaves its folder behind, and the next process that makes one in the same place
+removes it. A folder is locked as long as the process that made it lives, however that process ends.
+So no folder in use is removed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LOCK, _INNER = "lock", "made"
 
 @contextlib.contextmanager
 def scratch(beside: Path | None = None) -> Iterator[Path]:
-    """A new empty folder in the folder `beside`, or in the system's for temporary files. At the end
-    it is removed with all that is in it, unless it was moved away.
+    """A new empty folder in the folder `beside`, or in the system's for temporary files. It is
+    removed at the end with its contents, unless it was moved away.
 
     Raises:
         OSError: it cannot be made.
@@ -48,16 +48,16 @@ def _locked(home: Path) -> tuple[Path, IO[bytes]]:
         outer = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
         with contextlib.suppress(FileNotFoundError):
             lock = (outer / _LOCK).open("xb")
-            with contextlib.suppress(OSError):  # a file system without locks: nobody removes it
+            with contextlib.suppress(OSError):  # without locks, no process removes another's folder
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if (outer / _LOCK).exists():
                 return outer, lock
             lock.close()
-        # Another process was quicker, and took it for one that was left.
+        # Another process removed it before it was locked.
 
 
 def remove_left(home: Path) -> None:
-    """Remove what processes of this user that have ended left in the folder `home`."""
+    """Remove the folders that ended processes of this user left in the folder `home`."""
     for outer in home.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # it is in use, or has just been removed
             about = outer.lstat()
@@ -72,8 +72,8 @@ def remove_left(home: Path) -> None:
 
 
 def _remove(outer: Path) -> None:
-    """The lock goes last but the folder: without it, what is left would be nobody's."""
-    if (outer / _INNER).exists():  # not if its maker was killed before, or it was moved away
+    """Remove a folder. Its lock goes last: a folder without a lock is not recognised."""
+    if (outer / _INNER).exists():  # not if its process was killed earlier, or if it was moved away
         shutil.rmtree(outer / _INNER)
     (outer / _LOCK).unlink()
     outer.rmdir()

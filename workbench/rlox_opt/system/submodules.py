@@ -1,8 +1,8 @@
-"""The submodules of a checkout of ours, and theirs: from what the user's clone keeps of them, so
-that no network is needed, else fetched from their address into a folder of ours.
+"""Submodules, at any depth, of a checkout of this program. They come from the user's clone if it
+has them, so that no network is needed, and are otherwise fetched into a folder of this program.
 
-Nothing is fetched from where git itself would not take a submodule from: an address stands in a
-commit, which may be a stranger's.
+Addresses that git itself would refuse for a submodule are refused: an address stands in a commit,
+which may be a stranger's.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rlox_opt.system.commands import run
 from rlox_opt.system.git import Checkout, GitError, Repository
 from rlox_opt.system.scratch import scratch
 
-_LINK = "160000"  # git's mode of a submodule in a tree
+_LINK = "160000"  # git's file mode of a submodule
 _FILE = ".gitmodules"
 _LIMIT_S = 120.0  # of a fetch
-# Nobody is asked for a password, and what comes from a commit is not taken for the user's word.
+# Nobody is asked for a password, and settings in a commit are not treated as the user's.
 _UNATTENDED = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "true",
@@ -33,13 +33,13 @@ _UNATTENDED = {
     "GIT_LFS_SKIP_SMUDGE": "1",
     "LANGUAGE": "C",
 }
-_SILENT: dict[str, str] = {}  # addresses from which this process got nothing, and why
+_SILENT: dict[str, str] = {}  # addresses that gave this process nothing, and why
 _USER = re.compile(r"(?<=//)[^/@\s]+@")  # in an address, perhaps with a password
 
 
 @dataclass(frozen=True)
 class _Submodule:
-    """One of a commit, which asks for it at `commit`."""
+    """A submodule of a commit, at the `commit` that it asks for."""
 
     path: str
     commit: str
@@ -48,8 +48,8 @@ class _Submodule:
 
 
 def moved(place: Checkout, source: Repository, commit: str, kept: Path) -> tuple[str, ...]:
-    """Have a checkout of ours hold a commit of `source` with its submodules. What is fetched is
-    `kept` in a folder. Returns what is lacking, a sentence each. Raises GitError or OSError as
+    """Make a checkout contain a commit of `source` with its submodules. Fetched submodules are kept
+    in the folder `kept`. Returns a sentence on each that is missing. Raises GitError or OSError as
     `Checkout.move` does."""
     _forget(place, source, commit)
     place.move(source, commit)
@@ -57,13 +57,13 @@ def moved(place: Checkout, source: Repository, commit: str, kept: Path) -> tuple
 
 
 def made(place: Checkout, source: Repository, commit: str, kept: Path) -> tuple[str, ...]:
-    """The same of a checkout that is made. Raises GitError."""
+    """The same for a new checkout. Raises GitError."""
     place.make(source, commit)
     return _filled(place, source, commit, kept)
 
 
 def _forget(place: Checkout, source: Repository, commit: str) -> None:
-    """Remove the submodules that the next commit has not, which git would leave."""
+    """Remove submodules that the next commit does not have, since git would leave them."""
     if not os.path.lexists(place.folder / _FILE):
         return
     kept = _links(source.run("ls-tree", "-r", "-z", commit))
@@ -85,7 +85,7 @@ def _filled(place: Checkout, source: Repository, commit: str, kept: Path) -> tup
 
 
 def _of(source: Repository, commit: str) -> Iterator[_Submodule]:
-    """Those of a commit that it says where to have from, and that nobody leaves out."""
+    """The submodules of a commit that have an address and that no setting leaves out."""
     links = _links(source.run("ls-tree", "-r", "-z", commit))
     told = git.settings(source.maybe("show", f"{commit}:{_FILE}") or "")
     for key, path in told.items():
@@ -99,7 +99,7 @@ def _of(source: Repository, commit: str) -> Iterator[_Submodule]:
 
 
 def _links(listed: str) -> dict[str, str]:
-    """Paths and commits of submodules, in what `ls-tree -z` or `ls-files --stage -z` says."""
+    """Paths and commits of submodules, from the output of `ls-tree -z` or `ls-files --stage -z`."""
     found = {}
     for row in listed.split("\0"):
         about, _, path = row.partition("\t")
@@ -109,13 +109,13 @@ def _links(listed: str) -> dict[str, str]:
 
 
 def _fill(place: Checkout, source: Repository, of: _Submodule, kept: Path) -> tuple[str, ...]:
-    """Check a submodule out. Raises GitError where it cannot be had, which names the remedy."""
+    """Check a submodule out. If it cannot be had, raises GitError with the remedy."""
     if not _is_within(place.folder, of.path):
         raise GitError("lies behind a link, where nothing is checked out")
     inner = Checkout(place.folder / of.path, place.lock)
     for store in _stores(source, of):
         if store.maybe("cat-file", "-e", f"{of.commit}^{{commit}}") is not None:
-            with contextlib.suppress(GitError):  # it may be a clone that has only parts
+            with contextlib.suppress(GitError):  # a partial clone may lack objects
                 return _put(inner, store, of.commit, kept)
     url = _absolute(of.url, source)
     try:
@@ -136,16 +136,16 @@ def _put(inner: Checkout, store: Repository, commit: str, kept: Path) -> tuple[s
 
 
 def _is_within(folder: Path, path: str) -> bool:
-    """Whether a path leads into a folder, through no link."""
+    """Whether a path leads into a folder without passing a symbolic link."""
     parts = PurePosixPath(path).parts
     steps = [folder.joinpath(*parts[: n + 1]) for n in range(len(parts))]
     return ".." not in parts and not any(step.is_symlink() for step in steps)
 
 
 def _stores(source: Repository, of: _Submodule) -> Iterator[Repository]:
-    """What a clone keeps of a submodule: in its git folder, that of all its worktrees, or in the
-    submodule itself, as git once did."""
-    if ".." in PurePosixPath(of.name).parts:  # which would lead elsewhere
+    """The places where a clone keeps a submodule's repository: in its git folder, in that of all
+    its worktrees, or in the submodule itself, as old versions of git did."""
+    if ".." in PurePosixPath(of.name).parts:  # would lead outside
         return
     homes = [top / "modules" / of.name for top in (source.git_dir, source.objects.parent)]
     for home in dict.fromkeys([*homes, source.folder / of.path / ".git"]):
@@ -154,7 +154,7 @@ def _stores(source: Repository, of: _Submodule) -> Iterator[Repository]:
 
 
 def _absolute(url: str, source: Repository) -> str:
-    """An address; one that begins with ./ or ../ is told from where the repository is from."""
+    """The full address. One with ./ or ../ is relative to where the repository comes from."""
     if not re.match(r"\.\.?/", url):
         return url
     base = (source.setting("remote.origin.url") or str(source.folder)).rstrip("/")
@@ -167,7 +167,7 @@ def _absolute(url: str, source: Repository) -> str:
 
 
 def _fetched(url: str, commit: str, kept: Path) -> Repository:
-    """A submodule's commit, fetched now or before. Raises GitError."""
+    """A submodule's commit, fetched now or earlier. Raises GitError."""
     folder = kept / hashlib.sha256(f"{url}\0{commit}".encode()).hexdigest()[:16]
     if not folder.is_dir():
         if not url or url.startswith("-"):
@@ -180,14 +180,14 @@ def _fetched(url: str, commit: str, kept: Path) -> Repository:
             except GitError as error:
                 _SILENT[url] = str(error)
                 raise
-            with contextlib.suppress(OSError):  # another process was sooner
+            with contextlib.suppress(OSError):  # another process was faster
                 (making / "new").rename(folder)
     return Repository(folder, folder, folder / "objects")
 
 
 def _fetch(folder: Path, url: str, commit: str) -> None:
-    """A new repository with a commit from an address: that alone where the host gives it, else all
-    of its branches."""
+    """Make a new repository with a commit from an address: that commit alone if the host allows it,
+    otherwise all branches."""
     digest = ("--object-format=sha256",) if len(commit) == 64 else ()
     fetch = ("fetch", "--quiet", "--no-recurse-submodules")
     folder.mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""What is told to who asked for something that cannot be done."""
+"""The error for a request that cannot be carried out."""
 
 from __future__ import annotations
 
 
 class UsageError(Exception):
-    """An argument that cannot be used: its name, its value and what would do, in one line."""
+    """An argument that cannot be used. The message is one line: its name, its value, the remedy."""

@@ -1,7 +1,7 @@
-"""uv, called in one way: it resolves requirements, makes environments, builds and installs wheels.
+"""All calls of uv, which resolves requirements, makes environments, builds and installs wheels.
 
-Its cache and its settings are the user's. Who has told only pip where packages come from has that
-passed on. No interpreter is downloaded.
+uv uses the user's cache and settings. Package indexes that only pip is configured with are passed
+on to uv. No interpreter is downloaded.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pathlib import Path
 from rlox_opt.system.commands import Done, run
 from rlox_opt.system.usage import UsageError
 
-# What of this process's Python would get into another.
+# Variables of this process's Python that must not reach another.
 _OURS = dict.fromkeys(("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX"), "")
 _SETTINGS = {
     "UV_PYTHON_DOWNLOADS": "never",
     "UV_NO_PROGRESS": "1",
-    "NO_COLOR": "1",  # an error is read for its words
+    "NO_COLOR": "1",  # errors are recognised by their words
     "FORCE_COLOR": "",
 }
-# pip's settings of where packages come from, each with uv's variable of the same meaning.
+# pip's settings for package sources, each with the uv variable of the same meaning.
 _PIPS = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -34,7 +34,7 @@ _PIPS = {
     "proxy": "ALL_PROXY",
 }
 _MOST_OF_A_REASON = 600  # characters
-# What uv says around the reason why requirements cannot be had together.
+# uv's words around the reason why requirements contradict each other.
 _CEREMONY = re.compile(
     r"No solution found when resolving (?:\w+ )*dependencies(?: for [^:]*)?:?(?: cause:)? Because "
     r"|, we can conclude that (?:your|the) requirements are unsatisfiable\.?"
@@ -58,34 +58,34 @@ def uv(
     env: Mapping[str, str] | None = None,
     limit_s: float = 3600.0,
 ) -> Done:
-    """Run uv in `cwd`, with `env` on top of what it is given always. Raises UsageError without
-    uv."""
+    """Run uv in `cwd`, with `env` added to the variables that it always gets. Raises UsageError
+    without uv."""
     return run([find(), *arguments], cwd, {**environment(), **(env or {})}, limit_s=limit_s)
 
 
 def environment() -> dict[str, str]:
-    """The variables that uv and what it starts get on top of this process's."""
+    """The variables that uv, and what it starts, get in addition to this process's."""
     return {**_of_pip(), **_SETTINGS, **_OURS}
 
 
 def reason(done: Done) -> str:
-    """Why uv failed, in one line, from what it said."""
+    """Why uv failed, as one line from its output."""
     if done.late:
         return f"it did not end within {done.seconds:.0f} s"
     lines = [re.sub(r"^[\s×╰─▶├│]+", "", line).strip() for line in done.output.splitlines()]
     told = " ".join(line for line in lines if line and not line.startswith(("warning:", "hint:")))
-    # What was resolved on the way stands before the error.
+    # The resolved packages stand before the error.
     told = told[max(told.find("error:"), 0) :].removeprefix("error:").strip()
     told = _CEREMONY.sub("", told)
-    if len(told) > _MOST_OF_A_REASON:  # what failed stands first, and why at the end
+    if len(told) > _MOST_OF_A_REASON:  # what failed is at the beginning, the reason at the end
         half = _MOST_OF_A_REASON // 2
         told = f"{told[:half]} … {told[-half:]}"
     return told or f"uv ended with status {done.status} and said nothing"
 
 
 def _of_pip() -> dict[str, str]:
-    """What pip is told of indexes, certificates and proxies, for uv, which does not read it.
-    Nothing where uv has settings of its own."""
+    """pip's settings for indexes, certificates and proxies, for uv, which does not read them. Empty
+    if uv has settings of its own."""
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     files = [Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"), Path.home() / ".pip/pip.conf"]
     files += [settings / "pip" / "pip.conf", Path(os.environ.get("PIP_CONFIG_FILE") or os.devnull)]

@@ -1,1 +1,1 @@
-"""What people read: the terminal, Markdown, pages."""
+"""Everything that people read: the terminal, Markdown, pages."""

@@ -1,4 +1,4 @@
-"""Axes of pictures: where a value lies, which values are marked, and labels that stand apart."""
+"""Axes of pictures: where values lie, which values are marked, and labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Axis:
-    """A line from `start` to `end`, in pixels or per cent, for the values from `low` to `high`; by
-    their logarithms unless `linear`. Places are rounded to `digits`."""
+    """A line from `start` to `end`, in pixels or per cent, for the values from `low` to `high`: on
+    a logarithmic scale unless `linear`. Places are rounded to `digits`."""
 
     low: float
     high: float
@@ -25,8 +25,8 @@ class Axis:
     def around(
         cls, values: Sequence[float], start: float, end: float, share: float = 0, more: float = 0
     ) -> Axis:
-        """By logarithms, with all values, which must be over 0. On both sides there is room for
-        `share` of their span and, on top, `more`, a natural logarithm."""
+        """A logarithmic axis with all values, which must be over 0. On both sides there is room for
+        `share` of their span, plus `more`, a natural logarithm."""
         low, high = math.log(min(values)), math.log(max(values))
         room = share * (high - low) + more
         return cls(math.exp(low - room), math.exp(high + room), start, end)
@@ -41,7 +41,7 @@ class Axis:
 
 
 class Tick(NamedTuple):
-    """A mark of an axis; `one` is the mark from which bars begin."""
+    """A mark of an axis; `one` marks the place at which bars begin."""
 
     at: float
     label: str
@@ -56,14 +56,14 @@ def decades(low: float, high: float, digits: Sequence[float] = (1,)) -> list[flo
 
 
 def round_step(low: float, high: float, most: int, power: int) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten, from that `power` up, of which no more than
+    """The smallest of 1, 2 and 5 times a power of ten, from that `power` up, such that no more than
     `most` multiples lie within the ends."""
     steps = (digit * 10.0**exponent for exponent in count(power) for digit in (1, 2, 5))
     return next(step for step in steps if math.floor(high / step) - math.ceil(low / step) < most)
 
 
 def apart(ticks: Iterable[float], axis: Callable[[float], float], distance: float) -> list[float]:
-    """Those that lie no nearer than `distance` to one that was given before them, in order."""
+    """The ticks, in order, without those nearer than `distance` to a tick given before."""
     kept: list[float] = []
     for tick in ticks:
         if all(abs(axis(tick) - axis(other)) >= distance for other in kept):
@@ -72,8 +72,8 @@ def apart(ticks: Iterable[float], axis: Callable[[float], float], distance: floa
 
 
 def spread(wanted: Iterable[float], low: float, high: float, distance: float) -> list[float]:
-    """Places in order, moved until each is `distance` from the next and all lie within the ends,
-    if there is room for them."""
+    """Places in order, moved until each is `distance` from the next and all lie within the ends, if
+    there is room."""
     places: list[float] = []
     for place in wanted:
         places.append(max(place, places[-1] + distance if places else low))

@@ -1,4 +1,4 @@
-"""What an optimisation's card and records say in the terminal."""
+"""An optimisation's card and records in the terminal."""
 
 from __future__ import annotations
 
@@ -171,14 +171,14 @@ def _calls(record: Mapping[str, Any]) -> Grid:
 
 
 def _fewer(counts: Mapping[str, float] | None) -> str:
-    """How many times fewer of them the optimised twin takes."""
+    """How many times fewer of them the optimised twin needs."""
     if not counts or not counts["optimized"]:
         return units.MISSING
     return units.factor(counts["baseline"] / counts["optimized"])
 
 
 def change(counts: Mapping[str, float] | None) -> str:
-    """From so many to so many: often to none, so that no ratio would do."""
+    """The two counts, since the second is often 0 and so has no ratio."""
     if not counts:
         return units.MISSING
     return f"{units.count(counts['baseline'])} → {units.count(counts['optimized'])}"
@@ -197,7 +197,7 @@ def _others(found: list[Mapping[str, Any]], prediction: Mapping[str, Any] | None
 
 
 def _at(record: Mapping[str, Any], prediction: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The result that the prediction is about."""
+    """The result that checks the prediction."""
     wanted = prediction["workload"], prediction["size"]
     for result in record["results"]:
         if (result["workload"], result["size"]) == wanted:

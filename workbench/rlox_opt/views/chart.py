@@ -1,4 +1,4 @@
-"""Ratios as text: a point with its interval on a logarithmic axis, 1× marked."""
+"""Ratios as text: a point with its interval on a logarithmic axis on which 1× is marked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 
 
 class RatioPoint(NamedTuple):
-    """A ratio, its interval, and the band that was predicted for it."""
+    """A ratio, its interval, and the predicted band."""
 
     ratio: float
     ci95: tuple[float, float]
@@ -24,7 +24,7 @@ class RatioPoint(NamedTuple):
 
 
 class TextAxis:
-    """A logarithmic axis of `width` characters that holds all of `points` and 1×."""
+    """A logarithmic axis of `width` characters that contains all of `points` and 1×."""
 
     def __init__(self, points: Sequence[RatioPoint], width: int) -> None:
         ends = [end for point in points for end in (*point.ci95, point.ratio, *(point.band or ()))]
@@ -33,7 +33,7 @@ class TextAxis:
         self.width = width
 
     def column(self, ratio: float) -> int:
-        """The character that a ratio falls on, from 0."""
+        """The column of a ratio, from 0."""
         share = math.log(ratio / self.low) / math.log(self.high / self.low)
         return min(self.width - 1, max(0, round(share * (self.width - 1))))
 
@@ -67,7 +67,7 @@ class TextAxis:
         return low, high
 
     def _candidates(self) -> Iterator[list[float]]:
-        """Ticks, the finest first; the last are 1× alone."""
+        """Sets of ticks, the finest first; the last one is 1× alone."""
         for step in _STEPS:
             first, last = math.ceil(self.low / step), math.floor(self.high / step)
             if last - first < self.width:

@@ -1,4 +1,4 @@
-"""Two sides of training, as tables, as Markdown and as a page with the differential flamegraph."""
+"""Two sides of training as tables, as Markdown and as a page with the differential flamegraph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlox_opt.views.markdown import table_lines
 from rlox_opt.views.model import Section, Table
 from rlox_opt.views.titles import layer_title
 
-MOST = 12  # parts of a kind that are told
+MOST = 12  # parts of a kind that are shown
 _TITLES = {"training": "The whole", "layer": "Layers", "phase": "Phases", "function": "Functions"}
 _NONE = {
     "layer": "No tool took samples of both sides.",
@@ -45,7 +45,7 @@ def sections(found: Compared) -> list[Section]:
 
 
 def explained(found: Compared) -> list[str]:
-    """What the figures are, and what they cannot bear, in sentences."""
+    """What the figures are, and their limits, in sentences."""
     sides = f"{len(found.before)} and {len(found.after)} profiles"
     if found.steps:
         told = "Shares are of what a step took before: what stays as it was has no change."
@@ -86,7 +86,7 @@ def _table(kind: str, changes: Sequence[Change]) -> Table:
 
 
 def name_of(change: Change) -> str:
-    """A part's name for people."""
+    """A part's name for readers."""
     if change.kind == "function":
         layer, _, function = change.name.partition(":")
         return f"{function} ({layer_title(layer)})"
@@ -110,7 +110,7 @@ def markdown(found: Compared) -> str:
 
 
 def page(found: Compared) -> str:
-    """One file that needs no other and no network."""
+    """The page: one file that needs no other file and no network."""
     drawn = flamegraph({"the mean of all runs": {"training": found.difference()}})
     stacks = Section(
         "flamegraph",

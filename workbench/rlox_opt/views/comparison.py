@@ -1,4 +1,4 @@
-"""What a comparison says in the terminal."""
+"""Comparisons in the terminal."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _row(result: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _instructions(counts: Mapping[str, float] | None) -> str:
-    """From so many to so many, in short: "9.01k → 5.2k"."""
+    """The two counts in short form: "9.01k → 5.2k"."""
     if not counts:
         return units.MISSING
     return f"{_short(counts['baseline'])} → {_short(counts['optimized'])}"

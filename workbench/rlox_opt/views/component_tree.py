@@ -1,11 +1,11 @@
-"""A component's phases as a tree of text: those without inner ones on one line, then the others."""
+"""A component's phases as a text tree: those without inner phases on one line, then the others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_WORTH_TELLING = 0.1  # a spread below a tenth of the mean is that of equal workers
+_WORTH_TELLING = 0.1  # spreads below a tenth of the mean are left out
 
 
 def tree_lines(component: Mapping[str, Any]) -> list[str]:

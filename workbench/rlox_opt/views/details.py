@@ -69,7 +69,7 @@ def crossings(report: Report) -> Section:
 
 
 def hot_code(report: Report) -> Section:
-    """The lines that scalene, and the operators that torch.profiler, found most time in."""
+    """The lines in which scalene, and the operators in which torch.profiler, found most time."""
     found = report.get("tools") or {}
     tables = []
     if lines := (found.get("scalene") or {}).get("lines"):
@@ -99,7 +99,7 @@ def hot_code(report: Report) -> Section:
 
 
 def on_device(found: Mapping[str, Any] | None) -> list[Section]:
-    """The host's waits and the device's kernels, apart; no section where all is on the CPU."""
+    """The host's waits and the device's kernels, separately; no section if all is on the CPU."""
     if not found or not found["phases"]:
         return []
     waited = Table(

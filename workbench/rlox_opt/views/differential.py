@@ -1,4 +1,4 @@
-"""The differential flamegraph of training, drawn by the script of the profile report."""
+"""The differential flamegraph of training, drawn by the profile report's script."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rlox_opt.views.pages import render
 
 
 def flamegraph(differences: Mapping[str, Mapping[str, Difference]]) -> Markup:
-    """Differences by title and profile, of which a reader chooses one; nothing where none has
-    stacks on both sides."""
+    """Differences by title and profile, from which a reader chooses one; empty if none has stacks
+    on both sides."""
     trees = {
         f"{name.upper()}, {title}": {"of": difference.of, **tree}
         for title, own in differences.items()

@@ -1,4 +1,5 @@
-"""Folded stacks: one line a stack, outermost first, which every flamegraph tool reads."""
+"""Folded stacks: one line for each stack, outermost first; every flamegraph tool reads this
+form."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from rlox_opt.sampling.samples import Samples
 def folded(samples: Samples) -> str:
     """ "phase;inner phase;frame;…;frame microseconds" for each distinct stack, sorted.
 
-    Time is the samples' own, under the tool's slowdown; it is not rescaled to the plain run.
+    Time is the samples' own, under the tool's slowdown. It is not rescaled to the plain run.
     """
     stacks: Counter[str] = Counter()
     for sample in samples.samples:

@@ -1,5 +1,5 @@
 """How the cost of operations grows, as a page and as Markdown: time per element over four decades,
-where the slope changes and why, memory of a call."""
+where the slope changes and why, and a call's memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADING = "How cost grows"
 
 
 def summary(found: Mapping[str, Any]) -> Table:
-    """For each operation and engine, the time of an element at both ends, and the knees."""
+    """For each operation and engine, the time per element at both ends, and the knees."""
     columns = ("operation", "over", "engine", "where the slope changes", "first", "last")
     rows = []
     for curve in found["curves"]:
@@ -62,7 +62,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """One file that needs no other and no network."""
+    """The page: one file that needs no other file and no network."""
     sections = [Section("summary", "Summary", [explained(found)], [summary(found)])]
     for family in found["families"]:
         if curves := _of(found, family):
@@ -85,7 +85,7 @@ def _of(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Mapping[str
 
 
 def _picture(found: Mapping[str, Any], name: str, curves: Sequence[Mapping[str, Any]]) -> Markup:
-    """Time per element; the marks are those of our first curve."""
+    """Time per element; the marks belong to our first curve."""
     lines = [
         Line(
             curve["engine"],

@@ -1,8 +1,8 @@
 """The page: one file that needs no network, no server and no other file.
 
-Everything but the flamegraph is plain HTML, so that the page reads without JavaScript. All text
-that comes from the run is escaped, and a content security policy forbids any request, and any
-script or style sheet but those that the page was written with.
+Everything but the flamegraph is plain HTML, so that the page can be read without JavaScript. All
+text from the run is escaped. A content security policy forbids all requests, and all scripts and
+style sheets other than the page's own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def render(report: Report, samples: Mapping[str, Samples]) -> str:
         tables.heading(report),
         _headline(report),
         tables.notices(report),
-        # The picture of the stacks stands where the reader asks what is in a layer.
+        # The flamegraph stands after the layers, where the reader asks what a layer contains.
         [layers, flamegraph, *after, end_to_end],
         tables.facts(report),
         flame_script() if flamegraph.chart else "",
@@ -53,7 +53,7 @@ def document(
     facts: Sequence[tuple[str, str]],
     script: str = "",
 ) -> str:
-    """A page; `over` stands above its heading, notices without a sentence are left out, `script` is
+    """A page. `over` stands above its heading, notices without a sentence are left out, `script` is
     run at the end."""
     page = pages.render(
         "report/page.html",
@@ -75,7 +75,7 @@ def style_sheet() -> str:
 
 
 def flame_script() -> Markup:
-    """What draws `flamegraph.html`."""
+    """The script that draws `flamegraph.html`."""
     path = files("rlox_opt.views.site").joinpath("static").joinpath("flamegraph.js")
     return Markup(path.read_text(encoding="utf-8"))
 
@@ -98,7 +98,7 @@ def _headline(report: Report) -> list[tuple[str, str]]:
 
 
 def _drawn(section: Section, report: Report) -> Section:
-    """With a picture in place of its first table, where there is one."""
+    """The section with a picture in place of its first table, if there is one."""
     draw = {"layers": _layers, "phases": _phases}.get(section.id)
     if draw is None or not section.tables:
         return section

@@ -34,7 +34,7 @@ def table_lines(table: Table) -> list[str]:
 
 
 def _text(cell: Cell) -> str:
-    """A cell on one line, its marks of Markdown and HTML taken literally."""
+    """A cell on one line, with the special characters of Markdown and HTML escaped."""
     text = cell if isinstance(cell, str) else "; ".join(cell)
-    # An underscore within a word is one anyway.
+    # An underscore within a word has no special meaning.
     return re.sub(r"[\\`*|<>\[\]]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", " ".join(text.split("\n")))

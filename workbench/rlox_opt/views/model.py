@@ -1,4 +1,4 @@
-"""The shapes that a report is told in: a dictionary in, sections of sentences and tables out."""
+"""The form of reports: sections of sentences and tables, made from the report's dictionary."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the report. `id` names it in links; without tables, `text` says why. What a page
-    shows before the tables: a `chart`, and `pictures`, each of which scrolls by itself."""
+    """One part of the report. `id` names it in links. Without tables, `text` says why. A page shows
+    a `chart` and `pictures` before the tables; each picture can be scrolled alone."""
 
     id: str
     title: str

@@ -1,6 +1,6 @@
-"""Pages and pictures are written by Jinja2, from the files in `templates/`.
+"""Writes pages and pictures by Jinja2, from the files in `templates/`.
 
-What is put into a template is escaped there, unless it is `Markup`. A template that names what it
+Values are escaped in templates, unless they are `Markup`. A template that names a value which it
 was not given is an error.
 """
 
@@ -18,7 +18,7 @@ from rlox_opt.views.titles import layer_title
 
 
 def digest(text: str) -> str:
-    """The name of a script or a style sheet in a content security policy."""
+    """The digest of a script or a style sheet, for a content security policy."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
@@ -29,13 +29,13 @@ _FILTERS = (
 
 
 def render(template: str, **values: object) -> Markup:
-    """What a template, named from `templates/`, says of some values."""
+    """The text of a template, named from `templates/`, with these values."""
     return Markup(environment().get_template(template).render(values))
 
 
 @cache
 def environment() -> Environment:
-    """What templates are read in; those of a part may ask for more in one made of it."""
+    """Jinja2's environment of all templates. A part with further needs derives one from it."""
     made = Environment(
         loader=PackageLoader("rlox_opt.views"),
         auto_reload=False,

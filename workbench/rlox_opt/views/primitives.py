@@ -1,5 +1,5 @@
-"""Operations side by side, as a page and as Markdown: who is ahead, pictures of how times grow,
-every time with its interval, who was left out and why."""
+"""Operations side by side, as a page and as Markdown: which engine is ahead, how times grow, every
+time with its interval, and which engines were left out and why."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 HEADING = "Operations, side by side"
-_SMALL = 0.1  # a ratio below it is told to three digits: some peers take a thousand times as long
+_SMALL = 0.1  # smaller ratios get three digits: some peers take a thousand times as long
 
 
 def summary(found: Mapping[str, Any]) -> Table:
-    """For each case, ours beside the fastest of the others."""
+    """For each case, ours and the fastest of the others."""
     ours = found["ours"]
     against = (f"{name} ÷ it" for name in ours)
     columns = ("operation", "size", *ours, "fastest other", "its time", *against)
@@ -75,7 +75,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """One file that needs no other and no network."""
+    """The page: one file that needs no other file and no network."""
     sections = [
         Section("summary", "Who is ahead", [explained(found)], [summary(found)]),
         *(
@@ -105,12 +105,12 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def measured(found: Mapping[str, Any]) -> str:
-    """The name of what the others are held against."""
+    """The name of what the others are compared with."""
     return str(found["ours"][0]) if found["ours"] else "This library"
 
 
 def left_out(found: Mapping[str, Any]) -> list[str]:
-    """A sentence for each engine and reason."""
+    """A sentence on each engine that was left out, and each reason."""
     return [
         f"{name} {why}" + (f" ({', '.join(cases)})" if cases else "")
         for name, reasons in found["left_out"].items()
@@ -119,7 +119,7 @@ def left_out(found: Mapping[str, Any]) -> list[str]:
 
 
 def facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Where and when."""
+    """Where and when it was measured."""
     built = f"{found['build']['profile']}, {', '.join(found['build']['features'])}"
     return [*origin(found), ("Build", built)]
 
@@ -150,7 +150,7 @@ def _details(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Table]
 
 
 def _pictures(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Markup]:
-    """How the time of a call grows along each axis of the family, an engine a line."""
+    """How the time of a call grows along each axis of the family, with a line for each engine."""
     drawn = []
     for asked in family["pictures"]:
         axis, where = asked["axis"], asked.get("where", {})
@@ -180,7 +180,7 @@ def _pictures(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Marku
 
 
 def who(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Engines, what they are and which version."""
+    """The engines, what they are and their versions."""
     return [
         (row["name"], f"{row['what']} ({row['version']})" if row["version"] else row["what"])
         for row in found["engines"]

@@ -16,12 +16,13 @@ from rlox_opt.views.titles import layer_title
 
 UNSAMPLED = "not sampled"
 _MOST_SPREADS = 12
-_WHOLE = 0.95  # of a row: a layer with more is told alone, and one with as little less is not
+_WHOLE = 0.95  # of a row: a layer with more stands alone; one with less than 0.05 is not named
 _LONGEST = 100  # characters of a heading: two lines of the page
 
 
 def sections(report: Report) -> list[Section]:
-    """All but the trees, which are text: what is slow, who waits, in which layer, whose, when."""
+    """All sections but the trees, which are text: what is slow, who waits, layers, code,
+    processes."""
     found = report.get("waiting")
     waits = waiting.sections(found) if found else []
     if serial := report.get("serial"):
@@ -35,7 +36,7 @@ def sections(report: Report) -> list[Section]:
 
 
 def heading(report: Report) -> str:
-    """The program's command, without the folders it lies in; of a long one as many words as fit."""
+    """The program's command without folders; of a long one as many words as fit."""
     words = [word.rsplit("/", 1)[-1] for word in report["command"]]
     words = words[1:] if words and words[0].startswith("python") else words
     text = " ".join(" ".join(words).split())
@@ -45,7 +46,7 @@ def heading(report: Report) -> str:
 
 
 def notices(report: Report) -> list[tuple[str, list[str]]]:
-    """What to know before reading on."""
+    """What a reader must know first."""
     found = [
         ("This report is incomplete", list(report["incomplete"])),
         ("Read with care", list(report["warnings"])),
@@ -78,7 +79,7 @@ def render_html(report: Report, stacks: Samples) -> str:
 
 
 def render_markdown(report: Report) -> str:
-    """The same as text, for a terminal or a pull request."""
+    """The same as Markdown, for a terminal or a pull request."""
     lines = [f"# {heading(report)}: profile of a program", ""]
     for title, sentences in notices(report):
         lines += [f"> **{title}.**", *(f"> - {text}" for text in sentences), ""]
@@ -94,7 +95,7 @@ def render_markdown(report: Report) -> str:
 
 
 def _own_code(report: Report) -> list[Section]:
-    """Which functions and lines of the program's own take the time; nothing of what has none."""
+    """The program's own functions and lines with most time; no section without any."""
     if not report["lines"]:
         return []
     functions: list[tuple[Cell, ...]] = [
@@ -127,7 +128,7 @@ def _own_code(report: Report) -> list[Section]:
 
 
 def _made_of(row: Mapping[str, Any]) -> str:
-    """ "NumPy 80 %, Python 20 %": the layers that a row is spent in, but for what is little."""
+    """The layers of a row, "NumPy 80 %, Python 20 %", without small ones."""
     return ", ".join(
         layer_title(layer) + (f" {units.whole_percent(share)}" if share < _WHOLE else "")
         for layer, share in row["layers"]
@@ -136,7 +137,7 @@ def _made_of(row: Mapping[str, Any]) -> str:
 
 
 def lines_told_by(report: Report) -> str:
-    """How exact lines are, where they are not; else ""."""
+    """How exact line numbers are; "" if they are exact."""
     if report["sampler"] != "perf":
         return ""
     return (
@@ -146,7 +147,7 @@ def lines_told_by(report: Report) -> str:
 
 
 def worth_a_span(report: Report) -> str:
-    """Which lines the program divides into, where it says no phases itself; "" where it does."""
+    """The lines into which a program without phases divides; "" if it names phases."""
     if phased(report) or not report["parts"]:
         return ""
     lines = (f"{row['place']}:{row['line']} ({units.percent(row['share'])})"
@@ -195,7 +196,7 @@ def _ranking(report: Report) -> Section:
 
 
 def phased(report: Report) -> bool:
-    """Whether the program says any phases: that all of it lies outside of them tells nothing."""
+    """Whether the program names any phases; without them, "outside all phases" says nothing."""
     return any(row["phase"] for row in report["ranking"])
 
 
@@ -209,7 +210,7 @@ def _layers(report: Report) -> Section:
 
 
 def _components(report: Report) -> Section:
-    """Equal workers beside each other: where they differ most."""
+    """Equal workers side by side, and where they differ most."""
     rows = []
     for component in report["components"]:
         for thread in component["threads"]:

@@ -1,4 +1,5 @@
-"""Peers side by side as a page and as Markdown: a table, a picture, who was left out and why."""
+"""Peers side by side as a page and as Markdown: a table, a picture, and who was left out and
+why."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 
 def page(found: Mapping[str, Any]) -> str:
-    """One file that needs no other and no network."""
+    """The page: one file that needs no other file and no network."""
     text, drawn = [explained(found)], [picture(found, in_page=True)]
     who = Table(("Peer", "What runs"), _who(found), left=2)
     sections = [

@@ -1,5 +1,5 @@
-"""The standings as a picture: how many times as fast as the first peer, and how many times as soon
-at the return, on one logarithmic axis."""
+"""The standings as a picture: on one logarithmic axis, how many times as fast as the first peer
+each peer is, and how many times as soon it reaches the return."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
 
 
 def _is_ours(row: Mapping[str, Any]) -> bool:
-    """Whether a peer is the tree that was measured; in older records its description says so."""
+    """Whether a peer is the measured checkout; in older records its description says so."""
     return bool(row["ours"] if "ours" in row else row["what"].startswith("this tree"))

@@ -1,9 +1,9 @@
-"""What a profile run leaves behind: `report.json`, a page, Markdown, a trace, folded stacks.
+"""The files of a profile run: `report.json`, a page, Markdown, a trace, folded stacks.
 
-The report is a plain dictionary, so that it is also the file. Its keys, beside those every run has
-(`schema algo env_id total_timesteps n_envs seed commit dirty features machine versions sps init_s
-train_s wall_s mean_return`), may be missing in a run that was cut short; a section whose data is
-missing says so:
+The report is a plain dictionary, which is also the file `report.json`. In a run that was cut short,
+keys may be missing besides those of every run (`schema algo env_id total_timesteps n_envs seed
+commit dirty features machine versions sps init_s train_s wall_s mean_return`). A section without
+data says so:
 
 - `date`: ISO 8601. `settings`: the run's other options (`collector`, `prioritized`, `n_steps`, …).
 - `incomplete`: sentences on what is missing and why; `warnings`: on what makes the figures
@@ -16,9 +16,9 @@ missing says so:
 - `micro`: [{`group`, `name`, `us`, and `share` where the group is a breakdown}].
 - `crossings`: [{`name`, `kind`, `per_iteration`, `bytes`, `us`}]; an iteration is
   `crossings_per` ("rollout", "step").
-- `bottlenecks`, `cards`: as `rlox_opt.sampling.bottlenecks` makes them.
+- `bottlenecks`, `cards`: from `rlox_opt.sampling.bottlenecks`.
 
-Its files are written into a folder, each whole or not at all.
+The files are written into a folder, each completely or not at all.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def write(
     """Write `report.json`, `report.md`, `report.html`, `trace.json` and `<tool>.folded`.
 
     Args:
-        folder: made when it is not there.
-        report: the figures, by the keys that this module lists. What is missing is named in it.
-        samples: by tool; the flamegraphs and the folded stacks.
+        folder: made if it does not exist.
+        report: the figures, under the keys listed in this module. What is missing is named in it.
+        samples: by tool, for the flamegraphs and the folded stacks.
         spans: the plain run's, for the trace.
         torch_events: torch.profiler's, of its own run, for the trace.
 
@@ -60,7 +60,7 @@ def write(
         The paths written, `report.json` first.
 
     Raises:
-        ValueError: the report holds NaN or an infinity, which JSON does not.
+        ValueError: the report contains NaN or an infinity, which JSON cannot express.
         NotWrittenError: one cannot be written.
     """
     folder = Path(folder)

@@ -1,4 +1,4 @@
-"""Lines over sizes on two logarithmic axes: who grows how. Ours are drawn strong."""
+"""Lines over sizes on two logarithmic axes, for the growth of costs. Our lines are drawn strong."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Mark:
 
 
 class _Named(NamedTuple):
-    """A line's name beside its end: where the line ends, and where the name stands."""
+    """A line's name beside its end: the height of the line's end, and the height of the name."""
 
     line: Line
     colour: str
@@ -85,7 +85,7 @@ def picture(
 
 
 def _names(lines: Sequence[tuple[Line, str]], x: Axis, y: Axis) -> list[_Named]:
-    """The lines' names, from the top down, apart from each other."""
+    """The lines' names, from the top down, without overlaps."""
     ends = [(line, colour, *line.points[-1]) for line, colour in lines]
     ends = sorted(ends, key=lambda end: y(end[3]))
     heights = spread([y(seconds) for *_, seconds in ends], _TOP, _HEIGHT - _BOTTOM, _LABEL)
@@ -96,7 +96,7 @@ def _names(lines: Sequence[tuple[Line, str]], x: Axis, y: Axis) -> list[_Named]:
 
 
 def _ticks(values: Sequence[float]) -> list[float]:
-    """Powers of ten within the values; with fewer than two, the values' own ends."""
+    """Powers of ten within the values; if there are fewer than two, the values' own ends."""
     low, high = min(values), max(values)
     powers = decades(low, high)
     return powers if len(powers) > 1 else sorted({low, high})

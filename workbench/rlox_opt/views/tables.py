@@ -1,4 +1,4 @@
-"""What the report says, in order, as sections of sentences and tables.
+"""The contents of the report, in order, as sections of sentences and tables.
 
 Markdown and the page are two renderings of these sections; neither adds a figure of its own.
 """
@@ -12,7 +12,7 @@ from rlox_opt.views import details, units
 from rlox_opt.views.model import Report, Section, Table
 from rlox_opt.views.titles import layer_title
 
-_SEEN = 0.0005  # of the whole: less is 0.0 %
+_SEEN = 0.0005  # of the whole: less would be shown as 0.0 %
 
 
 def heading(report: Report) -> str:
@@ -21,7 +21,7 @@ def heading(report: Report) -> str:
 
 
 def notices(report: Report) -> list[tuple[str, list[str]]]:
-    """What to know before reading on: titles, each with its sentences; none in a sound report."""
+    """What a reader must know first: titles with their sentences; empty for a sound report."""
     found = [
         ("This report is incomplete", missing(report)),
         ("Read with care", list(report.get("warnings") or [])),
@@ -30,7 +30,7 @@ def notices(report: Report) -> list[tuple[str, list[str]]]:
 
 
 def missing(report: Report) -> list[str]:
-    """What is not in this report, in sentences; empty when all of it is there."""
+    """What is missing in this report, in sentences; empty if nothing is."""
     found = list(report.get("incomplete") or [])
     tools = report.get("tools") or {}
     found += [
@@ -46,7 +46,8 @@ def missing(report: Report) -> list[str]:
 
 
 def sections(report: Report) -> list[Section]:
-    """All sections, as a reader asks: how fast, where, what to do about it, how do you know."""
+    """All sections in the order of a reader's questions: how fast, where, what to do, how
+    certain."""
     profiler = (report.get("tools") or {}).get("torch.profiler") or {}
     return [
         _end_to_end(report),
@@ -63,10 +64,10 @@ def sections(report: Report) -> list[Section]:
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """The run's circumstances: (what, value), those that are known."""
+    """The known circumstances of the run: (what, value)."""
     machine, versions = report.get("machine") or {}, report.get("versions") or {}
     features = ""
-    if report.get("features", []) is not None:  # a program that does not load our extension
+    if report.get("features", []) is not None:  # None for a program that did not load our extension
         features = ", ".join(report.get("features") or []) or "none (all baselines)"
     settings = {k: report[k] for k in ("n_envs", "seed") if k in report}
     settings |= report.get("settings") or {}
@@ -85,7 +86,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
 
 
 def origin(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Where and when a record of peers was taken, as `facts`."""
+    """Where and when a record of peers was made, as in `facts`."""
     machine = record["machine"]
     return [
         ("Date", record["date"]),
@@ -116,7 +117,7 @@ def _end_to_end(report: Report) -> Section:
         ("Mean return, last episodes", units.MISSING if mean is None else f"{mean:,.1f}"),
         ("Mean return of a random policy", units.MISSING if random is None else f"{random:,.1f}"),
     ]
-    asked = {"Timesteps", "Training", "Environment steps per second"}  # said even when unknown
+    asked = {"Timesteps", "Training", "Environment steps per second"}  # shown even when unknown
     rows = [row for row in figures if row[1] != units.MISSING or row[0] in asked]
     text = ["From the plain run, with no tool attached."]
     return Section("end-to-end", "End to end", text, [Table(("Figure", "Value"), rows)])
@@ -127,7 +128,7 @@ def _rounded(value: float | None) -> str:
 
 
 def ranked_layers(report: Report) -> list[Mapping[str, Any]]:
-    """Those that take most first, without those of which no time to speak of was seen."""
+    """The layers with most time first, without those with hardly any."""
     seen = [layer for layer in report.get("layers") or () if layer["share"] >= _SEEN]
     return sorted(seen, key=lambda layer: -layer["share"])
 
@@ -179,7 +180,7 @@ def _layers(report: Report) -> Section:
 
 
 def _views(report: Report) -> dict[str, dict[str, Any]]:
-    """Each tool's layers by name, tools that saw none left out."""
+    """Each tool's layers by name, without tools that have none."""
     return {
         name: {layer["name"]: layer for layer in tool["layers"]}
         for name, tool in (report.get("tools") or {}).items()
@@ -188,7 +189,8 @@ def _views(report: Report) -> dict[str, dict[str, Any]]:
 
 
 def disagreements(report: Report) -> list[str]:
-    """For each tool beside the ranking one, a sentence on the layer they differ most about."""
+    """For each tool other than the ranking's, a sentence on the layer with the largest
+    difference."""
     views = _views(report)
     source = report.get("layer_source")
     if source not in views:

@@ -1,4 +1,4 @@
-"""What a profile says in the terminal: the ranked layers, the phases, the bottlenecks."""
+"""A profile in the terminal: the ranked layers, the phases, the bottlenecks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def summary(report: Mapping[str, Any], folder: Path) -> Group:
 
 
 def show_sections(heading: str, sections: Sequence[Section]) -> None:
-    """Print sections as the report has them, to stdout."""
+    """Print the report's sections to stdout."""
     to = console()
     to.print(Told(heading, "bold"))
     for section in sections:

@@ -1,4 +1,4 @@
-"""What a run of several processes says in the terminal: the components' trees, then the ranking."""
+"""A run of several processes in the terminal: the components' trees, then the ranking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlox_opt.views.titles import layer_title
 _MOST_RANKED = 12
 _MOST_GAINS = 6
 _MOST_LINES = 8
-_BAR = 8  # columns, so that names keep most of a terminal of 80
+_BAR = 8  # columns, so that names get most of a terminal with 80 columns
 
 
 def show(report: Mapping[str, Any], folder: Path) -> None:

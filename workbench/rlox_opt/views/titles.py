@@ -1,4 +1,4 @@
-"""Words for the ids of layers and tools."""
+"""Titles for the ids of layers and tools."""
 
 from rlox_opt.sampling.layers import TITLES
 
@@ -14,5 +14,5 @@ TOOLS_VIEW = {
 
 
 def layer_title(name: str) -> str:
-    """The layer's title; an id that has none stands for itself."""
+    """The layer's title; an unknown id is its own title."""
     return TITLES.get(name, name)

@@ -1,8 +1,8 @@
 """The run on a time axis: Chrome's trace format, which Perfetto and chrome://tracing open.
 
-Spans of the program's clock come thread by thread. torch's operations, and the samples of a tool
-that says when it took them, were recorded in runs of their own: each is a process whose time starts
-anew. A trace of a whole run would be too large to open: it holds the last seconds, and says which.
+Spans come thread by thread, by the program's clock. torch's operations, and a tool's samples if
+they have times, were recorded in runs of their own; each is a process whose time begins anew. A
+trace of a whole run would be too large to open. So it contains the last seconds, and says which.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WINDOW_S = 5.0
 MOST_SPANS = 40_000
 MOST_TORCH = 20_000
 MOST_SAMPLES = 10_000
-_TORCH_PID = 2_000_000_000  # beyond any process id of the kernel's
+_TORCH_PID = 2_000_000_000  # larger than any process id of the kernel
 _SAMPLES_PID = _TORCH_PID + 1
 
 Event = dict[str, Any]
@@ -56,11 +56,11 @@ def trace(
 
 
 def _spans(log: SpanLog, title: str) -> tuple[list[Event], float | None]:
-    """Spans that lie in the log's last seconds, and how many seconds those are."""
+    """The spans in the log's last seconds, and the number of these seconds."""
     ends = sorted(span.end_ns for span in log)
     if not ends:
         return [], None
-    # WINDOW_S before the end, or less where spans are many.
+    # WINDOW_S before the end, or less if there are many spans.
     start = max(ends[-1] - int(WINDOW_S * 1e9), ends[-min(MOST_SPANS, len(ends))])
     events = [_named("process_name", log.pid, 0, f"{title} (plain run)")]
     for thread in log.threads:
@@ -75,7 +75,7 @@ def _spans(log: SpanLog, title: str) -> tuple[list[Event], float | None]:
 
 
 def _torch(found: Iterable[TorchEvent]) -> tuple[list[Event], float | None]:
-    """torch's last operations as a process of their own, and how many seconds they cover."""
+    """torch's last operations as a process of their own, and the seconds that they cover."""
     last = sorted(found, key=lambda event: event.start_ns)[-MOST_TORCH:]
     if not last:
         return [], None
@@ -93,7 +93,7 @@ def _torch(found: Iterable[TorchEvent]) -> tuple[list[Event], float | None]:
 
 
 def _samples(tool: str, found: Iterable[Sample], pid: int) -> tuple[list[Event], float | None]:
-    """A tool's last samples as instants, a track for each thread; none where it gives no times."""
+    """A tool's last samples as instants, with a track for each thread; none without times."""
     timed = [(sample.time_ns, sample) for sample in found if sample.time_ns is not None]
     last = sorted(timed, key=lambda pair: pair[0])[-MOST_SAMPLES:]
     if not last:

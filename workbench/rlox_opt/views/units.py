@@ -1,4 +1,4 @@
-"""Figures as a reader wants them: three digits, a unit, and no more precision than there is."""
+"""Figures for readers: three digits, a unit, and no more precision than was measured."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def seconds(value: float | None) -> str:
 
 
 def fine_seconds(value: float | None) -> str:
-    """The same, below a microsecond in nanoseconds: "340 ns"."""
+    """The same, with nanoseconds below a microsecond: "340 ns"."""
     if value is None or not 0 < value < 0.9995e-6:
         return seconds(value)
     return f"{_digits(value * 1e9)} ns"
 
 
 def percent(share: float | None) -> str:
-    """A share of 1 as "66.4 %"; small shares keep a second decimal."""
+    """A share of 1 as "66.4 %"; small shares have two decimals."""
     if share is None:
         return MISSING
     value = share * 100
@@ -36,7 +36,7 @@ def percent(share: float | None) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """A share of which more digits would tell nothing: "66 %"."""
+    """A share for which more digits would say nothing: "66 %"."""
     return f"{100 * share:.0f} %"
 
 
@@ -55,7 +55,7 @@ def points(half: float | None) -> str:
 
 
 def factor(value: float | None) -> str:
-    """A ratio: "1.32×"; close to 1 it keeps the digits that differ."""
+    """A ratio: "1.32×"; close to 1 it has the digits in which it differs."""
     return MISSING if value is None else f"{_ratio(value, value)}×"
 
 
@@ -65,7 +65,7 @@ def factors(ends: Sequence[float] | None) -> str:
 
 
 def band(ends: Sequence[float] | None) -> str:
-    """An interval of ratios as somebody wrote it down: "4.5–6.7×", "0.97–1.05×"."""
+    """An interval of ratios as it was written down: "4.5–6.7×", "0.97–1.05×"."""
     if not ends:
         return MISSING
     places = 1 if all(round(end, 1) == end for end in ends) else 2
@@ -82,12 +82,12 @@ def estimate(value: float, ci95: Sequence[float]) -> str:
 
 
 def _ratio(value: float, like: float) -> str:
-    """The value with the decimals that a ratio of the size of `like` is given."""
+    """The value with the decimals for a ratio of the size of `like`."""
     return f"{value:,.{3 if like < 1.1 else 2 if like < 100 else 0}f}"
 
 
 def count(value: float | None) -> str:
-    """A number of things: "50,000"; averages that are not whole keep two decimals."""
+    """A number of things: "50,000"; averages that are not whole have two decimals."""
     if value is None:
         return MISSING
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:,.2f}"
@@ -105,7 +105,7 @@ def size(value: float | None) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, thousands set apart."""
+    """Three significant digits, with separated thousands."""
     size = abs(value)
     places = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
     return f"{value:,.{places}f}"

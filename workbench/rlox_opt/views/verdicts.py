@@ -1,5 +1,5 @@
-"""How a comparison of two builds is told: in the terminal, and as a table for a pull request; and
-what a calibration found."""
+"""A comparison of two builds in the terminal, and as a table for a pull request; and the results of
+a calibration."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _OF_MEMORY = {"slower": "more", "faster": "less"}
 _COUNTED = {"instructions": "instr.", "allocations": "alloc."}
 _ORDER = ("slower", "faster", "undecided", "same")
-# Benchmarks of one fate are told one by one up to so many; what the budget did not reach, by the
-# names of so many.
+# Up to so many benchmarks with the same failure are listed one by one. Of those for which there was
+# no time, so many are named.
 _EACH, _FIRST = 5, 3
 
 
 def show(found: ComparedBuilds) -> None:
-    """Print the verdicts, what could not be measured, and how far the comparison can be trusted."""
+    """Print the verdicts, what could not be measured, and how reliable the comparison is."""
     to = console()
     for title, of in (("time", found.times), ("memory and size", found.memory)):
         if of.judgements:
@@ -59,7 +59,7 @@ def _table(title: str, found: ComparedBuilds, of: Comparison) -> Grid:
 
 
 def markdown(found: ComparedBuilds) -> Iterator[str]:
-    """The same for a pull request: what is not the same in a table, the rest folded away."""
+    """The same for a pull request: all that is not the same in a table, the rest folded."""
     base, head = found.base.revision.title, found.head.revision.title
     yield f"### {head} against {base}"
     yield ""
@@ -107,7 +107,7 @@ def _markdown_table(
 
 
 def not_measured(found: ComparedBuilds) -> Iterator[str]:
-    """A line for each benchmark without a verdict: why."""
+    """A line for each benchmark without a verdict, with the reason."""
     yield from _broken(found.broken)
     for side in ("base", "head"):
         gone = [name for name, of in found.missing.items() if of == side]
@@ -132,7 +132,7 @@ def not_measured(found: ComparedBuilds) -> Iterator[str]:
 
 
 def _broken(broken: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """A line for each part of the suite that cannot be read."""
+    """A line for each unreadable part of the suite."""
     for part in dict.fromkeys(part for of in broken.values() for part in of):
         told = {side: of[part] for side, of in broken.items() if part in of}
         if len({*told.values()}) == 1:
@@ -142,7 +142,7 @@ def _broken(broken: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 
 def closing(found: ComparedBuilds) -> Iterator[str]:
-    """The sum of it, and what it can bear."""
+    """The summary, and the limits of the comparison."""
     counts = tally(found.verdicts())
     said = [f"{counts[verdict]} {verdict}" for verdict in _ORDER if counts[verdict]]
     if found.needless:
@@ -187,7 +187,7 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
 
 
 def _acknowledged(found: ComparedBuilds) -> Iterator[str]:
-    """Why what is slower or larger is meant, or that it is more than that."""
+    """The acknowledgements of what is slower or larger, or that it exceeds them."""
     for name, (ratio, reason) in found.meant.items():
         up_to = (
             "acknowledged up to" if found.excused(name) else "more than is acknowledged, which is"
@@ -200,7 +200,7 @@ def _meant(found: ComparedBuilds, name: str) -> str:
 
 
 def _unfinished(found: ComparedBuilds) -> Iterator[str]:
-    """What more time would bring."""
+    """What more time would bring, as a sentence."""
     if left_out := found.unmeasured():
         more = f" and {len(left_out) - _FIRST} more" if len(left_out) > _FIRST else ""
         yield f"The budget did not suffice for {len(left_out)}: " + (
@@ -220,7 +220,7 @@ def _unfinished(found: ComparedBuilds) -> Iterator[str]:
 
 
 def _blind(found: ComparedBuilds) -> Iterator[str]:
-    """What this machine cannot see, by its calibration."""
+    """What cannot be found on this machine, by its calibration."""
     newest = found.calibrated
     if newest is None:
         yield (
@@ -248,14 +248,14 @@ def _sorted(judgements: Mapping[str, Judgement]) -> list[tuple[str, Judgement]]:
 
 
 def _verdict(judgement: Judgement, memory: bool) -> str:
-    """The verdict, or what an undecided benchmark leans to."""
+    """The verdict, or the one to which an undecided benchmark leans."""
     zone = judgement.leans if judgement.verdict == "undecided" else judgement.verdict
     said = _OF_MEMORY.get(zone, zone) if memory else zone
     return f"rather {said}" if judgement.verdict == "undecided" else said
 
 
 def _own(of: Comparison, name: str) -> str:
-    """A threshold that is not that of all others."""
+    """A benchmark's own threshold, if it has one."""
     return f"{100 * math.expm1(of.own[name]):g} %" if name in of.own else ""
 
 
@@ -264,7 +264,7 @@ def _interval(judgement: Judgement) -> str:
 
 
 def _counted(found: ComparedBuilds, name: str, what: str) -> str:
-    """The ratio of a count, head to base."""
+    """The ratio of a count, head over base."""
     sides = [found.counts.get(side, {}).get(name) for side in ("base", "head")]
     if sides[0] is None or sides[1] is None:
         return ""

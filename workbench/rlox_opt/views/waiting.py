@@ -1,5 +1,5 @@
-"""Who waits for whom, and which part, made faster, would make the whole faster: sections of the
-report of several processes."""
+"""Who waits for whom, and how much faster the whole would be if one part were faster: sections of
+the report of several processes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from rlox_opt.sampling.processes.gains import MOST_TIMES
 from rlox_opt.views import units
 from rlox_opt.views.model import Cell, Section, Table
 
-MOST = 15  # parts that are told; report.json holds more
+MOST = 15  # parts that are shown; report.json has more
 _WAITS = 4  # of a component's waits
-_LITTLE = 0.005  # of a thread's time: shorter waits are not told
-_WORTH = 1.005  # gains below that are not
+_LITTLE = 0.005  # of a thread's time: shorter waits are left out
+_WORTH = 1.005  # smaller gains are left out
 
 
 def sections(found: Mapping[str, Any]) -> list[Section]:
-    """Of what `rlox_opt.sampling.processes.analysis` made. Where nobody waits for another, what a
-    part is worth is its share, and no replay says more."""
+    """The sections on the result of `rlox_opt.sampling.processes.analysis`. If no thread waits for
+    another, a part's worth is its share, and a replay says no more."""
     if alone(found):
         return []
     return [_states(found), *((_gains(found), _path(found)) if found["replayed"] else ())]
 
 
 def alone(found: Mapping[str, Any]) -> bool:
-    """Whether one thread is all there is, and waits for nobody."""
+    """Whether there is only one thread, which waits for no other."""
     kinds = found["kinds"]
     return sum(row["threads"] for row in kinds) <= 1 and not any(
         wait["share"] >= _LITTLE for row in kinds for wait in row["waits"]
@@ -33,7 +33,7 @@ def alone(found: Mapping[str, Any]) -> bool:
 
 
 def cost(found: Mapping[str, Any]) -> Section:
-    """What `rlox_opt.sampling.processes.serial` made."""
+    """The section on the result of `rlox_opt.sampling.processes.serial`."""
     rows = [
         (
             title,
@@ -58,8 +58,8 @@ def cost(found: Mapping[str, Any]) -> Section:
 
 
 def worth(found: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """The parts that are worth anything: what, and how many times as fast the whole would be with
-    it twice as fast, and without it."""
+    """The parts that are worth something: what, and how many times as fast the whole would be with
+    the part twice as fast, and without it."""
     if found is None or alone(found):
         return []
     return [

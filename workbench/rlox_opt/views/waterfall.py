@@ -1,5 +1,5 @@
-"""The ladder as a picture: from none to all, each optimisation's gain with the others on as a bar
-that starts where the one before ended, its gain alone as a ring."""
+"""The ladder as a picture, from no optimisation to all. The gain of each, with the others on, is a
+bar that starts where the one before ended; its gain alone is a ring."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rlox_opt.views.axes import Axis, Tick, apart, round_step
 from rlox_opt.views.pages import render
 
 _WIDTH, _LEFT, _RIGHT = 900, 370, 90
-_LABEL = 60  # of an axis, at least
+_LABEL = 60  # the least room for a label of the axis
 _TICKS = 9  # at most
 _PERMILLE = -3  # the power of ten of the smallest step between two ticks
 
 
 class _Bar(NamedTuple):
-    """From one ratio to another; with its interval's ends, and the end that it has alone."""
+    """A bar from one ratio to another, with the ends of its interval, and its end alone (ring)."""
 
     label: str
     start: float
@@ -28,8 +28,8 @@ class _Bar(NamedTuple):
 
 
 def waterfall(ladder: Mapping[str, Any]) -> str:
-    """An SVG file. Lengths are logarithms of ratios of time, so that they add up; labels are
-    changes of speed in per cent."""
+    """An SVG file. Lengths are logarithms of time ratios, so that they add up; labels are changes
+    of speed in per cent."""
     bars = _bars(ladder)
     points = [x for b in bars for x in (b.start, b.end, *b.ends, b.alone) if x is not None]
     x = Axis.around(points, _LEFT, _WIDTH - _RIGHT, share=0.04, more=1e-3)
@@ -70,7 +70,7 @@ def _kind(found: Mapping[str, Any], kind: str) -> str:
 
 
 def _ticks(x: Axis) -> list[Tick]:
-    """No change, and round changes of speed on either side of it."""
+    """No change, and round changes of speed on both sides of it."""
     low, high = x.low - 1, x.high - 1
     step = round_step(low, high, _TICKS, _PERMILLE)
     numbers = range(math.ceil(low / step), math.floor(high / step) + 1)

@@ -1,4 +1,4 @@
-"""Why a benchmark takes another time than before: whose code, which functions, which lines."""
+"""Why a benchmark takes longer or shorter than before: whose code, which functions, which lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST = 3  # benchmarks that are named
 
 
 def lines(found: ComparedBuilds) -> Iterator[str]:
-    """For people: each benchmark that was looked into."""
+    """Lines of text on each benchmark that was examined."""
     for of in found.why:
         yield ""
         yield from of_one(of)
@@ -26,7 +26,7 @@ def lines(found: ComparedBuilds) -> Iterator[str]:
 
 
 def of_one(of: Why) -> Iterator[str]:
-    """The same of one benchmark."""
+    """The same for one benchmark."""
     yield heading(of)
     for kind, rows in sections(of):
         yield f"  {kind}"
@@ -54,7 +54,7 @@ def heading(of: Why) -> str:
 
 
 def sections(of: Why) -> Iterator[tuple[str, list[str]]]:
-    """What has grown, or shrunk, each kind with its rows; a kind without any is left out."""
+    """What grew or shrank, by kind with its rows; kinds without rows are left out."""
     did = "grew" if (of.ratio or 0) > 1 else "shrank"
     which = "that take time" if of.ratio is None else f"that {did}"
     if surely := [told for told in of.touched if told.surely]:
@@ -74,7 +74,7 @@ def sections(of: Why) -> Iterator[tuple[str, list[str]]]:
 
 
 def notes(of: Why) -> Iterator[str]:
-    """What could not be told, and by how many samples the rest was."""
+    """What could not be found out, and the number of samples behind the rest."""
     for kind, every in (("whose code", of.layers), ("which function of Python", of.functions)):
         if every and not every[0].surely:
             likeliest = every[0]
@@ -98,7 +98,7 @@ def notes(of: Why) -> Iterator[str]:
 
 
 def unexplained(found: ComparedBuilds) -> str:
-    """What time was lacking for; "" where it sufficed."""
+    """The benchmarks for which there was no time; "" without any."""
     if not (names := found.unexplained):
         return ""
     more = f" and {len(names) - _FIRST} more" if len(names) > _FIRST else ""
@@ -130,7 +130,7 @@ def _function(told: Told, touched: str = ", touched") -> str:
 
 
 def _within(told: Told) -> str:
-    """How much of it is its own, and not of another such function that it calls."""
+    """How much of it is its own, without other touched functions that it calls."""
     if told.within is None or told.part - told.within < 0.05:
         return ""
     return f"; {units.whole_percent(max(told.within, 0.0))} but for the others here"

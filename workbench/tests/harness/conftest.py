@@ -1,4 +1,4 @@
-"""Two builds that are the same, with a suite of one's own."""
+"""Two equal builds, with a suite of one's own."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,16 +7,16 @@ import pytest
 import toy_packages
 
 from rlox_opt.harness import packages as packages_module
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import SIDES, Packages
+from rlox_opt.harness.side_processes import Side, Suite
 
 
 @pytest.fixture(params=["a process each", "one process"])
 def made(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Packages]:
-    """Two builds that are the same, with a suite of these modules. Contests are short: what is
-    looked at is what is measured, not how close it comes."""
+    """Two equal builds, with a suite of these modules. Contests are short, since tests check what
+    is measured, not how exactly."""
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.01)
     monkeypatch.setattr(packages_module, "_CONTESTS", 1)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from python_scripts import script
 
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Failure, Packages, Reading
 from rlox_opt.harness.restarts import ContestError
+from rlox_opt.harness.side_processes import Side, Suite
 
 PROGRAM = '''
 """{help}"""

@@ -11,9 +11,9 @@ import pytest
 import toy_packages
 
 from rlox_opt.harness import packages as packages_module
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Failure, Packages, Reading
 from rlox_opt.harness.restarts import ContestError
+from rlox_opt.harness.side_processes import Side, Suite
 
 Make = Callable[..., Packages]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from rlox_opt.harness.arms import Side, started
 from rlox_opt.harness.packages import Failure, Packages
 from rlox_opt.harness.restarts import ContestError, Worker
+from rlox_opt.harness.side_processes import Side, started
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.kinds.pytest_benchmarks import Pytest
 

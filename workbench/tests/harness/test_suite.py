@@ -13,11 +13,11 @@ import pytest
 import toy_packages
 from asv_runner.discovery import disc_benchmarks
 
-from rlox_opt.harness import arms
-from rlox_opt.harness.arms import Side, Suite
+from rlox_opt.harness import side_processes
 from rlox_opt.harness.packages import Failure, Packages, Reading
+from rlox_opt.harness.side_processes import Side, Suite
 
-INSIDE = Path(arms.__file__).parent / "inside"
+INSIDE = Path(side_processes.__file__).parent / "inside"
 FEATURES = """
 import enum
 from . import base

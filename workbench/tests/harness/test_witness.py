@@ -8,8 +8,8 @@ import pytest
 import toy_packages
 
 from rlox_opt.harness import callgrind
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
+from rlox_opt.harness.side_processes import Side, Suite
 
 # As callgrind writes it: a name once, then its number; a call is a cfn and a calls line.
 DUMP = """\

@@ -1,4 +1,4 @@
-"""A peer that trains nothing, for as long as it is told."""
+"""A peer that trains nothing, for as long as the job says."""
 
 import json
 import os

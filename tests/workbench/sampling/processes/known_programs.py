@@ -2,7 +2,7 @@
 SECONDS [PART=FACTOR …]`, which makes a part's work so many times as long.
 
 Work is measured by the thread's own CPU clock, so it is known however the machine shares its cores.
-At the end a line of JSON on stdout tells how long a turn took.
+At the end one line of JSON on stdout says how long a turn took.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BLOCK = bytes(1 << 18)  # hashed without the interpreter's lock
 
 
 class Work:
-    """Does its parts' work; what one turn did too much, the next does less."""
+    """Does the work of its parts; the excess of one turn is subtracted from the next."""
 
     def __init__(self, parts: dict[str, float], timing: Timing) -> None:
         self.parts, self.timing = parts, timing
@@ -50,7 +50,7 @@ class Work:
 
 
 class Until:
-    """Turns until the time is over; how many there were and how long one took."""
+    """Turns until the time is over; their number, and the length of one."""
 
     def __init__(self, seconds: float) -> None:
         self.turns, self.begin = 0, time.monotonic()
@@ -68,7 +68,7 @@ class Until:
 
 
 def ranks(work: Work, seconds: float) -> None:
-    """Two ranks that add up their gradients: started by themselves, as torchrun would."""
+    """Two ranks that sum their gradients, started as torchrun would start them."""
     import torch
     import torch.distributed as dist
 
@@ -108,7 +108,7 @@ def _worker(work: Work, index: int, pipe: Connection) -> None:
 
 
 def workers(work: Work, seconds: float) -> None:
-    """Four workers that step at once, then the learner, as a vector environment has it."""
+    """Four workers that step at the same time, then the learner, as in a vector environment."""
     context = multiprocessing.get_context("fork")
     pipes, processes = [], []
     for index in range(4):
@@ -133,7 +133,7 @@ def workers(work: Work, seconds: float) -> None:
 
 
 def lock(work: Work, seconds: float) -> None:
-    """Three threads that want one lock; what they do needs no interpreter."""
+    """Three threads that need one lock; their work does not need the interpreter."""
     shared = threading.Lock()
     turns = Until(seconds)
 
@@ -155,7 +155,7 @@ def lock(work: Work, seconds: float) -> None:
 
 
 def gil(work: Work, seconds: float) -> None:
-    """A learner, and a thread that logs what it did: both in Python, each holding up the other."""
+    """A learner, and a thread that logs for it, both in Python, so that each delays the other."""
     turns = Until(seconds)
     logger = Work(work.parts, work.timing)
     todo: queue.Queue[bool] = queue.Queue(maxsize=4)

@@ -1,5 +1,5 @@
-"""The fixture `benchmark` of pytest-benchmark and of pytest-codspeed, as tests call it; what it is
-given is timed when somebody asks. The standard library alone, as `rlox_opt_side` says.
+"""The fixture `benchmark` of pytest-benchmark and of pytest-codspeed, as tests call it. The call
+that a test gives it is timed later, on command. This file needs the standard library alone.
 
 https://pytest-benchmark.readthedocs.io/en/latest/usage.html
 """
@@ -13,9 +13,9 @@ from typing import Any
 
 from rlox_opt_prepared import timed
 
-# Calls change what they work on where slices are longer in their order, by this much from the first
-# third to the last, or are shorter, by this much; or where a first call is longer by it, and by so
-# many seconds.
+# Calls seem to change what they work on if the slices' times follow their order (a rank correlation
+# over `_TREND`), and the median of the last third is longer than that of the first by `_GROWN`, or
+# shorter by `_CHANGED`; or if a first call takes `_CHANGED` times as long and `_CHANGED_S` more.
 _TREND, _GROWN = 0.9, 1.25
 _CHANGED, _CHANGED_S = 1.5, 20e-6
 _LEAST_SLICES = 5
@@ -23,7 +23,7 @@ _LEAST_SLICES = 5
 
 class Call:
     """What is timed: a function with its arguments, which `setup` may make anew for each call.
-    `bears` tells how many calls one run of the test is meant for; 0 is any number."""
+    `bears` is the number of calls that one run of the test is meant for; 0 is any number."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Call:
         self.slices: list[tuple[int, float]] = []  # calls, and seconds of one
 
     def first(self) -> Any:
-        """Call it once, and return what it returns."""
+        """Call the function once, and return its result."""
         call, ended = self._ready()
         results: list[Any] = []
         self.first_s = timed(lambda: results.append(call()), 1)
@@ -52,8 +52,8 @@ class Call:
         return results[0]
 
     def few(self, calls: int) -> tuple[float, Any]:
-        """Seconds that calls take together which one run of the test is meant for, after those that
-        it wants to warm up, and what the last one returns."""
+        """Time the calls of one run of the test, after the test's own warm-up. Returns the seconds
+        of all together, and the result of the last."""
         call, _ = self._ready()
         timed(call, self._warm)
         results: list[Any] = []
@@ -62,7 +62,7 @@ class Call:
         return seconds, results[0]
 
     def time(self, calls: int, warm: int = 0) -> float:
-        """Seconds that calls take together, after `warm` others."""
+        """Seconds that the calls take together, after `warm` calls that are not timed."""
         if self.alone:
             seconds = sum(self._once() for _ in range(calls))
         else:
@@ -73,15 +73,15 @@ class Call:
         return seconds
 
     def changed(self, first_s: float) -> str:
-        """What people should know of it: that its calls change what they work on; "" if not. Its
-        first calls take `first_s` seconds at the least."""
-        # Shorter ones came before, to find out how many calls a slice has.
+        """A note for the user that the calls change what they work on; "" if they do not. First
+        calls of the benchmark take `first_s` seconds at the least."""
+        # Slices with fewer calls served to find out how many calls a slice needs.
         slices = [seconds for calls, seconds in self.slices if calls == self.slices[-1][0]]
         if self.alone or len(slices) < _LEAST_SLICES:
             return ""
         third = len(slices) // 3
         early, late = (statistics.median(of) for of in (slices[:third], slices[-third:]))
-        changed = late > _GROWN * early or early > _CHANGED * late  # some warm up at first
+        changed = late > _GROWN * early or early > _CHANGED * late  # more, as a warm-up speeds up
         if changed and abs(_trend(slices)) > _TREND:
             return (
                 f"its calls change what they work on: the last ones took {late / early:.2g} times "
@@ -102,7 +102,7 @@ class Call:
         return seconds
 
     def _ready(self) -> tuple[Callable[[], Any], Callable[[], Any]]:
-        """What is called, and what is called afterwards."""
+        """The function to time, and the function to call afterwards, each with its arguments."""
         args, kwargs = self._args, self._kwargs
         made = self._setup() if self._setup is not None else None
         if made is not None:
@@ -114,7 +114,7 @@ class Call:
 
 
 def _trend(values: Sequence[float]) -> float:
-    """Spearman's correlation of values with their order: 1 where each is larger than the last."""
+    """Spearman's rank correlation of values with their order: 1 where each is above the last."""
     n = len(values)
     order = sorted(range(n), key=values.__getitem__)
     apart = sum((rank - place) ** 2 for rank, place in enumerate(order))
@@ -126,7 +126,7 @@ def _nothing() -> None:
 
 
 class Stats(Mapping[str, Any]):
-    """What a test finds of its own times, in seconds of a call."""
+    """The times that a test may read of its own call, in seconds."""
 
     def __init__(self, of: Call) -> None:
         self.data = [seconds for _, seconds in of.slices] or [of.first_s]
@@ -163,8 +163,8 @@ class Stats(Mapping[str, Any]):
 
 
 class Benchmark:
-    """What a test is given as `benchmark`: a function that calls another, and a decorator. `stop`
-    is told of the call, and returns what the test gets of it."""
+    """The object that a test gets as `benchmark`: it calls a function, and is a decorator too.
+    `stop` gets the call, and returns the result that the test receives."""
 
     enabled, disabled, skipped, has_error = True, False, False, False
 
@@ -195,8 +195,8 @@ class Benchmark:
         warmup_rounds: int = 0,
         iterations: int = 1,
     ) -> Any:
-        """As pytest-benchmark has it. Without a `setup`, a run of the test is good for as many
-        calls as are asked for."""
+        """As pytest-benchmark's. With neither `setup` nor `teardown`, one run of the test is good
+        for `rounds * iterations` calls."""
         for name, value in (("iterations", iterations), ("rounds", rounds)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is {value!r}; it takes a number over 0")

@@ -1,12 +1,16 @@
-"""A process that runs the commands of a suite for one build of a project:
-`python rlox_opt_commands_side.py SETTINGS`, which are JSON: `{"commands": {name: [words]}, "files":
-folder or null, "env": {…}, "timeout": seconds, "sides": [{"folder": …}]}`.
+"""A process that runs the commands of a suite for one build of a project.
 
-It speaks the protocol of `rlox_opt_side`. A call is the command from its start to its end, and to
-that of all it started, in a folder of its own: empty, or a copy of the suite's files. Its PATH has
-the scripts of the build first, then the interpreter; PYTHONPATH has the build's modules.
+It is started as `python rlox_opt_commands_side.py SETTINGS`, where SETTINGS is JSON: `{"commands":
+{name: [words]}, "files": folder or null, "env": {…}, "timeout": seconds, "sides": [{"folder":
+…}]}`.
 
-The process is the project's own, so this is the standard library alone, for Python 3.8 and later.
+It answers the commands of `rlox_opt_side`. A call lasts from the start of the suite's command until
+the command and all processes it started have ended. Each call has a new folder: an empty one, or a
+copy of the suite's files. PATH begins with the build's scripts and the interpreter's folder;
+PYTHONPATH begins with the build's modules.
+
+The process runs the project's own Python, so this file needs the standard library alone, and
+Python 3.8 or later.
 """
 
 from __future__ import annotations
@@ -30,11 +34,11 @@ from rlox_opt_side import pads, pin
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_LINES, _TAIL_BYTES = 6, 1 << 14
-_LONGEST_SHEBANG = 127  # that Linux reads
+_LONGEST_SHEBANG = 127  # bytes that Linux reads
 
 
 class Arena:
-    """A build, and the commands that are run with it; `prepared` is the one that is timed."""
+    """A build, and the commands to run with it."""
 
     pin = staticmethod(pin)
 
@@ -58,12 +62,12 @@ class Arena:
         self._pads: list[bytearray] = []
 
     def all(self, beginning: str) -> list[dict[str, Any]]:
-        """The commands. What asv calls timeraw runs in processes of its own, as they do."""
+        """The commands. Their type is asv's timeraw, since each call is a process of its own."""
         there = {name: ["timeraw", None, self._timeout] for name in self._commands}
         return [{"benchmarks": there, "broken": {}}]
 
     def builds(self) -> list[dict[str, Any]]:
-        """Commands tell nothing of how their build was made."""
+        """Commands say nothing of how their build was made."""
         return [{}]
 
     def load(self, number: int, name: str, seed: int) -> None:
@@ -72,8 +76,8 @@ class Arena:
     def prepare(
         self, number: int, name: str, seed: int, alone: int | None, cache: str | None
     ) -> int:
-        """Run a command once, which checks that it works and leaves its bytecode behind. A run
-        takes nothing from the one before it."""
+        """Run a command once, to see that it works and so that its bytecode is compiled. Runs do
+        not depend on earlier ones, so there is nothing else to prepare."""
         if name not in self._commands:
             raise LookupError(f"the suite has no {name} here")
         self._prepared = self._found(self._commands[name])
@@ -81,25 +85,25 @@ class Arena:
         return 0
 
     def forget(self, seed: int) -> None:
-        """Take other memory, so that the processes to come are copied from another layout."""
+        """Allocate other memory, so that later processes are copied from another layout."""
         self._pads = pads(seed)
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
-        """Seconds of runs, with their folders, and of all their processes together."""
+        """Seconds of the runs; seconds with their folders; processor seconds of all processes."""
         start, busy = time.perf_counter(), of_children()
         seconds = sum(self._run() for _ in range(calls))
         return seconds, time.perf_counter() - start, of_children() - busy
 
     def call(self, n: int) -> None:
-        """Run it so often."""
+        """Run the command `n` times."""
         self.time(0, n, 0)
 
     def under(self, words: Sequence[str]) -> None:
-        """Run it by these words from now on, such as those of a profiler."""
+        """Put these words, such as a profiler's, before the command from now on."""
         self._under = list(words)
 
     def value(self) -> float:
-        """No command tells a number."""
+        """Raises ValueError: a command has no value."""
         raise ValueError("a command is timed, and tells no number")
 
     def _found(self, words: Sequence[str]) -> list[str]:
@@ -112,14 +116,14 @@ class Arena:
         return [path, *rest]
 
     def _words(self) -> list[str]:
-        """What is run. A profiler is given the interpreter of a Python script, not the script,
-        which may first start a shell to find it."""
+        """The words to run. A profiler gets the interpreter of a Python script and not the script,
+        which may first start a shell to find the interpreter."""
         if self._under and _is_python(Path(self._prepared[0])):
             return [*self._under, sys.executable, *self._prepared]
         return [*self._under, *self._prepared]
 
     def _run(self) -> float:
-        """Seconds of one run. Raises RuntimeError with its last lines where it fails."""
+        """Seconds of one run. If it fails, raises RuntimeError with its last lines of output."""
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as above:
             folder = Path(above, "run")
             if self._files is None:
@@ -148,7 +152,7 @@ class Arena:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """That of the commands of the build in `folder`."""
+    """The environment variables for the commands of the build in `folder`."""
     scripts = Path(folder, "bin")
     _by_this_interpreter(scripts)
     own = {name: of for name, of in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -160,15 +164,15 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 def _by_this_interpreter(scripts: Path) -> None:
-    """Let the build's Python scripts start with this interpreter, which has what they import; the
-    folder is a copy that is ours."""
+    """Make the build's Python scripts start this interpreter, which has what they import. The
+    folder is a copy of the build, so that it may be changed."""
     for path in sorted(scripts.iterdir()) if scripts.is_dir() else ():
         content = path.read_bytes() if path.is_file() else b""
         lines = content.split(b"\n", 3)
         if lines[0].startswith(b"#!") and b"python" in lines[0]:
             rest = content[len(lines[0]) + 1 :]
         elif lines[0] == b"#!/bin/sh" and len(lines) > 3 and lines[1].startswith(b"'''exec'"):
-            rest = lines[3]  # how installers name an interpreter whose path is long
+            rest = lines[3]  # the form in which installers name an interpreter whose path is long
         else:
             continue
         first = b"#!" + os.fsencode(sys.executable)
@@ -179,7 +183,8 @@ def _by_this_interpreter(scripts: Path) -> None:
 
 
 def _is_python(path: Path) -> bool:
-    """Whether a program is a script for Python, as an installer or we have begun it."""
+    """Whether a program begins with a Python interpreter, as an installer or this file writes
+    it."""
     with path.open("rb") as file:
         first, _, second = file.read(4 * _LONGEST_SHEBANG).partition(b"\n")
     if first.startswith(b"#!") and b"python" in first:
@@ -188,7 +193,7 @@ def _is_python(path: Path) -> bool:
 
 
 def _wait_for_the_rest() -> None:
-    """Until what a command has started, and not waited for, has ended as well."""
+    """Wait for processes that a command started and left running."""
     try:
         while True:
             os.waitpid(-1, 0)
@@ -211,7 +216,7 @@ def _last_lines(output: Any) -> list[str]:
 
 def main(settings: str) -> None:
     """Answer the commands on stdin until it ends."""
-    if sys.platform == "linux":  # what a command leaves running becomes a child of this process
+    if sys.platform == "linux":  # processes that a command leaves running become children of this
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     serve(
         lambda: Arena(**json.loads(settings)),

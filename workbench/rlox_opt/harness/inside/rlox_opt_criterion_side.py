@@ -1,12 +1,14 @@
-"""A process that runs criterion benchmarks of one build of a project:
-`python rlox_opt_criterion_side.py SETTINGS`, with the settings and commands of `rlox_opt_side`.
+"""A process that runs criterion benchmarks of one build of a project.
+
+It is started as `python rlox_opt_criterion_side.py SETTINGS`, and has the settings and the commands
+of `rlox_opt_side`.
 
 The side's folder holds the compiled bench programs, and `benches.json` says what each is called
-and where it runs. A call of a benchmark is a run of its program, which times it alone, for a short
-while, and leaves the samples that are read here. So every call has a process of its own, in memory
-of its own, and setting one up again would change nothing.
+and where it runs. A call of a benchmark is a short run of its program with that benchmark alone,
+whose samples are read here. So every call has a process and memory of its own, and a new setup
+would change nothing.
 
-The standard library alone, for Python 3.8 and later.
+This file needs the standard library alone, and Python 3.8 or later.
 """
 
 from __future__ import annotations
@@ -29,31 +31,32 @@ from typing import Any, NamedTuple
 from rlox_opt_processes import of_children, serve
 from rlox_opt_side import pin
 
-# Of a run that times one benchmark, in seconds. Criterion calls the function 1, 2, 4, … times until
-# the warm-up is over, so it lasts up to twice as long as asked for, or as one call: 50 ms is enough
-# for caches, branch predictors and the clock of the core, and short beside the samples.
-# The ten samples, which are the least that criterion takes, share 100 ms: where a call takes
-# nanoseconds the shortest of them lasts 1.8 ms, of which its two readings of the clock are less
-# than 0.01 %; where it takes 100 ms each sample is one call, and the run lasts 1.1 s. All in all
-# most runs last 0.2 s, so that both sides are timed within the same moment of the machine.
+# The seconds of a run that times one benchmark. Criterion calls the function 1, 2, 4, … times until
+# the warm-up is over, so the warm-up lasts up to twice as long as asked for, or as one call. 50 ms
+# suffice for caches, branch predictors and the clock speed, and are short beside the samples.
+# Criterion takes ten samples at the least; they share 100 ms. Where a call takes nanoseconds, the
+# shortest sample lasts 1.8 ms, and reading the clock twice is less than 0.01 % of that. Where a
+# call takes 100 ms, each sample is one call, and the run lasts 1.1 s. Most runs last 0.2 s, so both
+# sides are timed while the machine is in the same state.
 _WARM_UP_S, _MEASURED_S, _SAMPLES = 0.05, 0.1, 10
-# Some before criterion 0.4 take whole seconds alone, so that a run lasts some two and a half.
+# Some versions before 0.4 take whole seconds alone; a run then lasts some two and a half seconds.
 _BRIEF, _BRIEF_OF_OLD = (
     ("--warm-up-time", f"{warm_up_s}", "--measurement-time", f"{measured_s}",
      "--sample-size", f"{_SAMPLES}")
     for warm_up_s, measured_s in ((_WARM_UP_S, _MEASURED_S), (1, 1))
 )  # fmt: skip
 _NO_FRACTION = f"The argument '{_WARM_UP_S}' isn't a valid value"
-# A group may ask for longer in its source, which goes before the command line, and ten calls may
-# take long. Where a run takes more than this, it is run as `--quick` from then on: the function is
-# called 1, 2, 4, … times until two in a row agree, or the time is over, whatever the group says.
+# A group may ask for more time in its source, which criterion obeys before the command line, and
+# ten calls may take long. A benchmark whose run takes more than this is run with `--quick` from
+# then on: the function is called 1, 2, 4, … times until two results in a row agree or the time is
+# over, whatever the group asks for.
 _LONG_S = 2.0
 _QUICK = ("--quick", "--measurement-time", "1")
-_OF_QUICK = b"until the significance level has been reached"  # of its help
+_OF_QUICK = b"until the significance level has been reached"  # stands in the help of `--quick`
 _TOLD_OF_QUICK = f"a run of it takes more than {_LONG_S:g} s, so it is timed by criterion's --quick"
-# Criterion's own way to be looked at: the function is called for so many seconds, and nothing else.
+# Criterion's mode for profilers: it calls the function for so many seconds and does nothing else.
 _LOOKED_AT = ("--profile-time", "1")
-# What criterion does with the samples is of no use here: without pictures, and with few resamples.
+# Criterion's own analysis is not used: no pictures, and few resamples.
 _NO_ANALYSIS = ("--noplot", "--nresamples", "100")
 _LISTED = re.compile(r"^(.+): bench(?:mark)?$")  # "bench" before criterion 0.4
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")  # what a regular expression of Rust may escape
@@ -63,8 +66,8 @@ _LIST_S = 100.0
 
 
 class Bench(NamedTuple):
-    """A compiled program of benchmarks: its file, what the names of its benchmarks begin with, and
-    the folder and the variables to run it with."""
+    """A compiled program of benchmarks: its file, the beginning of its benchmarks' names, and the
+    folder and the environment variables to run it with."""
 
     program: str
     name: str
@@ -73,8 +76,8 @@ class Bench(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A run of a program: what its benchmark takes (seconds of a call), and what the run took: wall
-    seconds, and those of all its threads."""
+    """A run of a program: seconds of one call of its benchmark, and of the whole run wall seconds
+    and processor seconds of all threads."""
 
     seconds: float
     whole: float
@@ -82,11 +85,11 @@ class Ran(NamedTuple):
 
 
 class TooLong(Exception):
-    """A run that was ended at its limit."""
+    """A run that was ended because it reached its limit."""
 
 
 class Side:
-    """The benchmarks of the one build, as `Arena` of `rlox_opt_side` has those of several."""
+    """The benchmarks of one build. Its methods are those of `Arena` in `rlox_opt_side`."""
 
     pin = staticmethod(pin)
 
@@ -99,8 +102,8 @@ class Side:
         self._prepared: tuple[Bench, str, bool] | None = None
 
     def all(self, beginning: str) -> list[dict[str, Any]]:
-        """What programs list whose benchmarks may have names that begin so, and why others do not
-        list."""
+        """The benchmarks of the programs that may have names with this beginning, and the programs
+        that cannot list theirs, with the reasons."""
         there: dict[str, list[Any]] = {}
         broken: dict[str, str] = {}
         for bench in self._benches:
@@ -116,7 +119,7 @@ class Side:
         return [{"benchmarks": there, "broken": broken}]
 
     def builds(self) -> list[dict[str, Any]]:
-        """Programs of criterion tell nothing of how their build was made."""
+        """Criterion programs say nothing of how their build was made."""
         return [{}]
 
     def load(self, number: int, name: str, seed: int) -> None:
@@ -125,8 +128,8 @@ class Side:
     def prepare(
         self, number: int, name: str, seed: int, alone: int | None, cache: str | None
     ) -> int:
-        """Find out how a benchmark is run, by running it, unless that is known. Answers 0, or 1
-        where it is run quickly."""
+        """Prepare a benchmark. Unless `alone` already says it, a run shows whether the benchmark
+        takes so long that it needs `--quick`. Returns 1 if so, otherwise 0."""
         bench, id_ = self._found(name)
         quick = bool(alone)
         if alone is None and self._can_be_quick(bench):
@@ -138,19 +141,19 @@ class Side:
         return int(quick)
 
     def forget(self, seed: int) -> str:
-        """Nothing is held between two runs. Answers what people should know of those before."""
+        """Nothing is kept between two runs. Returns a note for the user on how it was timed."""
         quick = self._prepared is not None and self._prepared[2]
         self._prepared = None
         return _TOLD_OF_QUICK if quick else ""
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
-        """Seconds of `calls` calls by one run; wall seconds of the run, and those of all its
-        threads. The program warms up by itself."""
+        """Seconds of `calls` calls, from one run; wall seconds of the run; processor seconds of all
+        its threads. The program does its own warm-up, so `warm` is not used."""
         ran = self._run(*self._of_prepared())
         return ran.seconds * calls, ran.whole, ran.busy
 
     def call(self, calls: int) -> None:
-        """Run a benchmark so often for a second each, for a sampler that looks on."""
+        """Run the benchmark `calls` times for a second each, while a sampler watches."""
         bench, id_, _ = self._of_prepared()
         for _ in range(calls):
             with _home() as home:
@@ -163,7 +166,7 @@ class Side:
         return self._run(*self._of_prepared()).seconds
 
     def short(self, text: str) -> str:
-        """A text without the folders that the side lies in, which are gone when it is read."""
+        """A text without the side's folders, which no longer exist when somebody reads it."""
         for folder in (str(self._folder), *(bench.folder for bench in self._benches)):
             text = text.replace(folder + os.sep, "")
         return text
@@ -189,14 +192,15 @@ class Side:
         return self._listed[bench.name]
 
     def _can_be_quick(self, bench: Bench) -> bool:
-        """Whether it is of criterion 0.4 or later."""
+        """Whether the program was built with criterion 0.4 or later."""
         return _OF_QUICK in (self._folder / bench.program).read_bytes()
 
     def _command(self, bench: Bench, *arguments: str) -> list[str]:
         return [str(self._folder / bench.program), "--bench", *arguments]
 
     def _env(self, bench: Bench, home: str | None) -> dict[str, str]:
-        """Where results are written is known to old versions by cargo's target folder alone."""
+        """The environment variables of a run. Old versions of criterion write their results below
+        cargo's target folder, so both variables name `home`."""
         own = {name: value for name, value in os.environ.items() if name not in _OF_CARGO}
         told = {} if home is None else {"CRITERION_HOME": home, "CARGO_TARGET_DIR": home}
         return {**own, **bench.env, **told}
@@ -220,13 +224,13 @@ class Side:
 
 
 def _only(id_: str) -> str:
-    """The pattern that one benchmark alone fits."""
+    """The pattern that fits this benchmark alone."""
     return "^" + _SPECIAL.sub(lambda match: "\\" + match[0], id_) + "$"
 
 
 @contextlib.contextmanager
 def _home() -> Iterator[str]:
-    """A folder for what a run of criterion writes, until the block ends."""
+    """A folder for the files that a run of criterion writes; it is removed with the block's end."""
     home = tempfile.mkdtemp(prefix="criterion-", dir=_HERE)
     try:
         yield home
@@ -238,7 +242,7 @@ def _home() -> Iterator[str]:
 def _started(
     command: list[str], bench: Bench, env: dict[str, str]
 ) -> Iterator[subprocess.Popen[str]]:
-    """A program at work, which ends with the block, and with this process."""
+    """A running program. It ends with the block, and also if this process ends."""
     process = subprocess.Popen(
         command,
         cwd=bench.folder,
@@ -257,8 +261,8 @@ def _started(
 
 
 def _answer(process: subprocess.Popen[str], limit_s: float | None) -> str:
-    """What a program prints until it ends. Raises TooLong after so many seconds, and RuntimeError
-    where it fails."""
+    """What a program prints until it ends. Raises TooLong if that takes more than `limit_s`
+    seconds, and RuntimeError if the program fails."""
     try:
         out, said = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -274,9 +278,9 @@ def _answer(process: subprocess.Popen[str], limit_s: float | None) -> str:
 
 
 def _seconds(home: Path) -> float:
-    """Of a call: the median over the samples that a run has left in its folder.
+    """Seconds of a call: the median over the samples that a run left in `home`.
 
-    A median, since what disturbs the machine for a moment hits some of them.
+    A short disturbance of the machine hits some of the samples, and the median leaves those out.
     """
     found = sorted(home.rglob("new/sample.json"))
     if not found:

@@ -1,5 +1,5 @@
-"""A benchmark that is set up on one side, and what its calls take. The standard library alone, as
-`rlox_opt_side` says."""
+"""A benchmark that is set up on one side, and the times of its calls. This file needs the standard
+library alone, as `rlox_opt_side` does."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from typing import Any
 from rlox_opt_reached import reached
 from rlox_opt_suite import Benchmark, told
 
-# A benchmark changes what its setup made where its first call after it takes this much longer than
-# its second, or less.
+# A benchmark changes what its setup made if the first call after a setup and the second call differ
+# by this factor and by this many seconds more.
 _CHANGED, _CHANGED_S = 1.5, 20e-6
 _TRIALS, _TRIALS_S = 5, 0.5
 _RAW = """import json, os, sys, timeit
@@ -33,16 +33,16 @@ of = json.load(sys.stdin)
 os.write(answer, repr(timeit.timeit(of["stmt"], of["setup"], number=of["number"])).encode())
 """
 _OWN = os.getpid()
-_now_ns = time.monotonic_ns  # a benchmark may put another clock in its place
+_now_ns = time.monotonic_ns  # kept here, since a benchmark may replace time's clock
 
 
 class Skipped(Exception):
-    """What a benchmark raises that is not to be run."""
+    """A benchmark asks to be skipped."""
 
 
 class Prepared:
-    """A benchmark that is set up on a side. `alone` tells how many of its calls one setup bears; 0
-    is any number."""
+    """A benchmark that is set up on a side. `alone` is the number of calls that may follow one
+    setup; 0 is any number."""
 
     def __init__(
         self, side: AbstractContextManager[None], benchmark: Benchmark, alone: int | None
@@ -53,9 +53,9 @@ class Prepared:
             try:
                 benchmark.set_up()
                 self.call = functools.partial(benchmark.func, *benchmark.arguments())
-                first = timed(self.call, 1)  # which also checks its results
+                first = timed(self.call, 1)  # shows as well whether the call fails
                 end_what_came_back()
-            except NotImplementedError as error:  # as asv has it
+            except NotImplementedError as error:  # asv's way to skip a benchmark
                 raise Skipped(told(error)) from None
             if benchmark.type == "timeraw":
                 self.alone = 0
@@ -65,7 +65,7 @@ class Prepared:
             self._warm_up()
 
     def time(self, calls: int, warm: int = 0) -> tuple[float, float]:
-        """Seconds that `calls` calls take together, after `warm` others; and with their setups."""
+        """Seconds of the calls together, after `warm` untimed ones; and the same with setups."""
         with self._side:
             start = time.perf_counter()
             if self._benchmark.type == "timeraw":
@@ -84,7 +84,7 @@ class Prepared:
             return seconds, time.perf_counter() - start
 
     def value(self) -> float:
-        """What it tells: a number, bytes of what it returns, or the most memory the process had."""
+        """Its value: the number it returns, the bytes of what it returns, or the peak memory."""
         kind = self._benchmark.type
         with self._side:
             returned = self.call()
@@ -93,14 +93,14 @@ class Prepared:
             return size(returned) if kind == "memory" else float(returned)
 
     def reached(self, folder: str) -> list[tuple[str, int]]:
-        """The functions in a folder that a call after a new setup enters."""
+        """The functions of a folder that a call enters after a new setup."""
         with self._side:
             self._set_up_again()
             places: list[tuple[str, int]] = reached(self.call, folder)
             return places
 
     def tear_down(self) -> None:
-        """Call its teardown, and let go of it."""
+        """Call the benchmark's teardown, and release what its setup made."""
         with self._side:
             self._benchmark.tear_down()
             self._benchmark.forget()
@@ -110,8 +110,8 @@ class Prepared:
         self._benchmark.set_up()
 
     def _borne(self, took: float) -> int:
-        """How many calls a setup bears: as many as the suite says, or one where the second takes
-        another time than the first, which `took` so long."""
+        """How many calls may follow one setup: the suite's `number`, or 1 where the second call
+        takes another time than the first. The first call took `took` seconds; 0 is any number."""
         if self._benchmark.number or not self._benchmark.setups:
             return int(self._benchmark.number)
         first, second = [took], [self._again()]
@@ -125,15 +125,15 @@ class Prepared:
         return int(many > few * _CHANGED + _CHANGED_S)
 
     def _again(self) -> float:
-        """Seconds of another call after the same setup; endless where the last one has left it
-        nothing to do it with."""
+        """Seconds of another call after the same setup; infinite if it fails, since the call before
+        may have used up what the setup made."""
         try:
             return timed(self.call, 1)
         except Exception:
             return math.inf
 
     def _warm_up(self) -> None:
-        """As long as the suite asks for."""
+        """Call the benchmark for as long as the suite asks for."""
         end = time.perf_counter() + self._benchmark.warmup_s
         while time.perf_counter() < end:
             if self.alone:
@@ -141,7 +141,7 @@ class Prepared:
             self.call()
 
     def _raw(self, calls: int) -> float:
-        """Seconds of statements, each time in an interpreter of its own."""
+        """Seconds of a timeraw statement, each time in a new interpreter."""
         said = self.call()
         stmt, setup = said if isinstance(said, tuple) else (said, "")
         number = self._benchmark.number or 1
@@ -161,8 +161,8 @@ class Prepared:
 
 
 def timed(call: Callable[[], object], calls: int, timer: Any = time.perf_counter) -> float:
-    """Seconds that `calls` calls take together. Who looks on from outside knows by this function
-    which stacks are of calls, and not of what is done between them."""
+    """Seconds that the calls take together. Samplers recognise calls by this function in the stack,
+    and leave out what is done between calls."""
     was = gc.isenabled()
     gc.disable()
     began = _now_ns()
@@ -182,7 +182,7 @@ _spans: list[tuple[int, int]] | None = None
 
 @contextmanager
 def spans() -> Iterator[list[tuple[int, int]]]:
-    """The beginnings and ends, by the monotonic clock in ns, of all that is `timed` meanwhile."""
+    """The beginning and end of each `timed` stretch, in nanoseconds of the monotonic clock."""
     global _spans
     found: list[tuple[int, int]] = []
     _spans = found
@@ -193,8 +193,7 @@ def spans() -> Iterator[list[tuple[int, int]]]:
 
 
 def end_what_came_back() -> None:
-    """End a process that a benchmark has forked, and that returned as if it were the one that was
-    called."""
+    """End this process if it is a child that a benchmark has forked and that returned here."""
     if os.getpid() != _OWN:
         os._exit(0)
 
@@ -202,7 +201,7 @@ def end_what_came_back() -> None:
 def peak_memory() -> int:
     """The most memory that this process has held at once, in bytes.
 
-    Not what getrusage says: Linux starts that from the peak of the process that started this one.
+    Not getrusage's, which on Linux begins at the peak of the process that started this one.
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -212,7 +211,7 @@ def peak_memory() -> int:
 
 
 def size(of: object) -> float:
-    """Bytes of an object and of what it alone holds, as asv counts them."""
+    """Bytes of an object without what it shares with its copies, as asv counts them."""
     from pympler.asizeof import asizeof
 
     return float(asizeof([of, copy.copy(of)]) - asizeof([of, of]))  # type: ignore[no-untyped-call]

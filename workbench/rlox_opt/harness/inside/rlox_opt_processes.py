@@ -1,5 +1,5 @@
-"""What sides share whose calls are processes of their own; by the standard library alone, as
-`rlox_opt_side` has it."""
+"""Functions for the sides whose calls are processes of their own. This file needs the standard
+library alone, as `rlox_opt_side` does."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from rlox_opt_side import opened
 
 
 def of_children() -> float:
-    """Seconds of the processor that all processes took that this one has started and that have
-    ended."""
+    """Processor seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def serve(made: Callable[[], Any], told: Callable[[Any, Exception], str]) -> None:
-    """Answer the commands on stdin, by what is `made`, until it ends; what it raises is answered
-    as it is `told`."""
+    """Answer the commands on stdin until it ends, by methods of the object that `made` returns. An
+    error is answered with the text that `told` makes of it."""
     commands, answers = opened()
     side = made()
     for line in commands:
         name, *arguments = json.loads(line)
         try:
             answer = getattr(side, name)(*arguments)
-        except Exception as error:  # the program's own, or the file system's
+        except Exception as error:  # the program's own, or one of the file system
             answer = {"error": told(side, error)}
         print(json.dumps(answer), file=answers, flush=True)

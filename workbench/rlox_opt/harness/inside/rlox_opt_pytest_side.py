@@ -1,16 +1,18 @@
-"""A process that runs the benchmarks of a suite of pytest on one build of a project:
-`python rlox_opt_pytest_side.py SETTINGS`. Commands and answers are those of `rlox_opt_side`; the
-settings have as well `"root"`, the folder that pytest starts in, `"ini"`, its file of settings, and
-`"files"`, those of the suite that have benchmarks, from the root: each with null, or where it lies
-within a package, with the module that takes that one's place, and the folder of the package.
+"""A process that runs the benchmarks of a pytest suite on one build of a project.
 
-pytest runs in this process. A test goes on until it calls its fixture `benchmark`, which is ours:
-there it waits, and slices are timed as they are asked for, until something else is asked; then it
-is given what its first call returned, and goes on to its end. A test that is marked, and has no
-fixture, is itself what is called.
+It is started as `python rlox_opt_pytest_side.py SETTINGS`. Commands and answers are those of
+`rlox_opt_side`. The settings have three more keys: `"root"`, the folder that pytest starts in;
+`"ini"`, its settings file; and `"files"`, the files of the suite that have benchmarks, from the
+root. A file outside packages has null. A file within a package has the name of its module, which
+takes the place of the built package's own, and the folder that contains the package.
 
-The process is the project's own, so this is the standard library and pytest, for Python 3.8 and
-later.
+pytest runs in this process. A test runs until it calls its fixture `benchmark`, which is this
+workbench's. There the test waits, and slices of its call are timed on command. When another command
+comes, the test gets the result of its first call and runs to its end. A marked test without the
+fixture is timed as a whole.
+
+The process runs the project's own Python, so this file needs the standard library and pytest alone,
+and Python 3.8 or later.
 """
 
 from __future__ import annotations
@@ -34,15 +36,16 @@ from rlox_opt_reached import reached
 from rlox_opt_side import check_origin, draw_from, opened, pads, pin
 from rlox_opt_suite import told
 
-_LONGEST = 400  # of what a failing test says
+_LONGEST = 400  # characters of a failing test's message
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_CLOCKS = (time.perf_counter, time.process_time)  # a test may put others in their places
-_WITHIN = ("time", "call", "pin", "reached")  # what is asked while a test waits
+_CLOCKS = (time.perf_counter, time.process_time)  # kept here, since tests may replace time's clocks
+_WITHIN = ("time", "call", "pin", "reached")  # the commands during which a test waits
 
 
 class Built:
-    """Finds the packages that were built where they are, and never beside the tests. Modules of the
-    suite that lie within such a package are `lent` to it, each by the folder that has its own."""
+    """Imports the built packages from the build's folder, and never from beside the tests. `lent`
+    are the suite's modules that lie within such a package, each with the folder of the suite's own
+    copy of the package; the built package finds them there."""
 
     def __init__(self, folder: str, packages: list[str], lent: dict[str, str]) -> None:
         self.folder, self.packages, self.lent = os.path.realpath(folder), packages, lent
@@ -51,7 +54,7 @@ class Built:
         site.addsitedir(self.folder)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """For the import system."""
+        """Called by the import system."""
         if name.partition(".")[0] not in self.packages or self._is_lent(name):
             return None
         homes = {home for of, home in self.lent.items() if of.startswith(f"{name}.")}
@@ -72,11 +75,11 @@ class Built:
 
 
 class Ended(Exception):
-    """How a test ended that was not to end so."""
+    """A test ended in an unexpected way."""
 
 
 class Side:
-    """Answers commands, also while a test waits."""
+    """Answers commands, also while a test waits at its call."""
 
     pin = staticmethod(pin)
 
@@ -84,29 +87,29 @@ class Side:
         self,
         root: str,
         files: list[str],
-        apart: dict[str, str],  # files that cannot be had, and why
+        apart: dict[str, str],  # files that cannot be run, with the reasons
         built: Built,
         commands: TextIO,
         answers: TextIO,
     ) -> None:
         self._root, self._files, self._apart, self._built = root, files, apart, built
         self._commands, self._answers = commands, answers
-        self._tests: Any = None  # those of pytest, once it runs
-        self._left: Any = None  # the command that a test was left for
+        self._tests: Any = None  # the plug-in's tests, once pytest runs
+        self._left: Any = None  # the command that made a waiting test go on
         self._answered = False
         self._name = ""
-        self._call: Any = None  # while a test waits
-        self._few = 0  # calls to time while a test runs to its end
+        self._call: Any = None  # the call at which a test waits
+        self._few = 0  # calls to time while a test runs through
         self._bears = 0
         self._seconds = 0.0
         self._first: dict[str, list[float]] = {}  # seconds of first calls, by benchmark
         self._ending = ""  # why a test failed after its call
-        self._noticed: dict[str, list[str]] = {}  # of later calls, by benchmark
+        self._noticed: dict[str, list[str]] = {}  # notes on later calls, by benchmark
         self._told = ""
         self._pads: list[bytearray] = []
 
     def serve(self, tests: Any) -> None:
-        """Answer until there are no commands any more."""
+        """Answer commands until their stream ends."""
         self._tests = tests
         while True:
             command, self._left = self._left or self._next(), None
@@ -129,7 +132,7 @@ class Side:
             return {"error": f"it calls sys.exit({error.code!r})"}
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # the test's own, such as pytest's Exit
+        except BaseException as error:  # tests may raise anything, such as pytest's Exit
             return {"error": self.short(told(error))}
 
     def _next(self) -> Any:
@@ -141,15 +144,16 @@ class Side:
         print(json.dumps(answer), file=self._answers, flush=True)
 
     def short(self, text: str) -> str:
-        """A text without the folders of the side and of the suite, which are gone when it is
-        read; of a long one, its beginning."""
+        """A text without the folders of the side and of the suite, which no longer exist when
+        somebody reads it. A long text is cut."""
         for folder in (self._built.folder, os.path.realpath(self._root), self._root):
             text = text.replace(folder + os.sep, "")
         text = " ".join(_ADDRESS.sub("", text).split())
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
     def all(self, beginning: str) -> list[dict[str, Any]]:
-        """The benchmarks of files that may have names that begin so, and what cannot be read."""
+        """The benchmarks of the files that may have names with this beginning, and what cannot be
+        read."""
         of = [f for f in self._files if f.startswith(beginning) or beginning.startswith(f"{f}::")]
         self._tests.collect(of or self._files)
         self._check_origin()
@@ -158,7 +162,7 @@ class Side:
         return [{"benchmarks": there, "broken": {**self._apart, **broken}}]
 
     def builds(self) -> list[dict[str, Any]]:
-        """What the package says of how it was built, if it does."""
+        """What the package's `build_info()` returns; an empty dict without one."""
         package = importlib.import_module(self._built.packages[0])
         self._check_origin()
         said: object = getattr(package, "build_info", dict)()
@@ -168,7 +172,7 @@ class Side:
         check_origin(self._built.packages, self._built.folder)
 
     def load(self, number: int, name: str, seed: int) -> None:
-        """Collect the suite, once."""
+        """Collect the suite, if it was not collected yet."""
         if name not in self._tests.items:
             draw_from(seed)
             self._tests.collect(self._files)
@@ -178,17 +182,17 @@ class Side:
     def prepare(
         self, number: int, name: str, seed: int, alone: int | None, cache: str | None
     ) -> int:
-        """Run a test up to its call, which is called once, and answer how many calls one run of the
-        test bears. Where that is any number the answer is given while the test waits."""
+        """Run a test up to its call, and make the call once. Returns how many calls may follow one
+        run of the test; 0 is any number. With any number this is answered while the test waits."""
         self.load(number, name, seed)
         self._name, self._few, self._bears = name, 0, 0
         self._run(seed)
         return self._bears
 
     def _run(self, seed: int | None = None) -> None:
-        """Run the test, to its end unless it waits. Raises Ended, and Skipped."""
+        """Run the test to its end, or until it waits. Raises Ended and Skipped."""
         if seed is not None:
-            draw_from(seed)  # data drawn from it are the same on every side
+            draw_from(seed)  # all sides then draw the same data
         self._call = None
         why, skipped = self._tests.run(self._name, lambda: draw_from(seed or 0))
         if self._answered:
@@ -201,7 +205,7 @@ class Side:
             raise Ended("it never calls what is to be timed: its fixture `benchmark`")
 
     def stop(self, call: Call) -> Any:
-        """What a test is given as the result of its call, when it goes on."""
+        """Time the test's call on command. Returns what the test gets as the call's result."""
         self._call = call
         if self._few:
             seconds, result = call.few(self._few)
@@ -220,14 +224,14 @@ class Side:
                 break
             self._say(self._answer_to(command))
         self._left = command
-        if len(self._first[self._name]) > 1:  # the very first one warms the process up
+        if len(self._first[self._name]) > 1:  # the first call of all is a warm-up
             noticed = self._noticed.setdefault(self._name, [])
             noticed.append(call.changed(min(self._first[self._name][1:])))
             self._told = noticed[-1] if all(noticed) else ""
         return result
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
-        """Seconds of calls, with what belongs to them, and of all threads together."""
+        """Seconds of the calls; seconds with their setups; processor seconds of all threads."""
         start, busy = (clock() for clock in _CLOCKS)
         if not self._bears:
             seconds = self._call.time(calls, warm)
@@ -241,22 +245,23 @@ class Side:
         return seconds, end - start, busy_end - busy
 
     def call(self, n: int) -> list[tuple[int, int]]:
-        """Call what is prepared; answers when calls began and ended, by the monotonic clock."""
+        """Call the prepared benchmark. Returns when its calls began and ended, in nanoseconds of
+        the monotonic clock."""
         of: list[tuple[int, int]]
         with spans() as of:
             self.time(0, n, 0)
         return of
 
     def reached(self, number: int) -> list[tuple[str, int]]:
-        """The functions of the build that one more call enters, while the test waits."""
+        """The functions of the build that one more call enters. The test waits meanwhile."""
         if self._bears:
             raise Ended("a run of its test has no call more, which could be looked at alone")
         places: list[tuple[str, int]] = reached(lambda: self._call.time(1, 0), self._built.folder)
         return places
 
     def forget(self, seed: int) -> str | None:
-        """Other memory for what is made next. The test has ended: raises Ended where it has failed
-        since its call. Answers what people should know of it."""
+        """Change the memory layout for the next test. Raises Ended if the last test failed after
+        its call. Returns a note for the user, if there is one."""
         self._bears, self._call = 0, None
         ending, self._ending = self._ending, ""
         self._pads = pads(seed)
@@ -272,7 +277,7 @@ def main(settings: str) -> None:
     commands, answers = opened()
     of = json.loads(settings)
     (side,) = of["sides"]
-    sys.dont_write_bytecode = False  # all that is imported lies in folders of ours
+    sys.dont_write_bytecode = False  # all that is imported lies in folders of the workbench
     scratch, inside = Path.cwd(), str(Path(__file__).resolve().parent)
     os.chdir(of["root"])
     lent, apart = {}, {}
@@ -284,8 +289,8 @@ def main(settings: str) -> None:
             lent[within[0]] = str(Path(of["root"], within[1]))
     files = [file for file in of["files"] if file not in apart]
     built = Built(side["folder"], side["packages"], lent)
-    for name in lent:  # else pytest may import, from beside the tests, what they lie in
-        with contextlib.suppress(Exception):  # which a test says by itself
+    for name in lent:  # import their packages first: pytest may import those from beside the tests
+        with contextlib.suppress(Exception):  # the test itself shows this error later
             importlib.import_module(name.rpartition(".")[0])
     sys.path.append(of["root"])
     serving = Side(of["root"], files, apart, built, commands, answers)
@@ -301,7 +306,7 @@ def main(settings: str) -> None:
             print(json.dumps({"error": f"{why}; {remedy}"}), file=answers, flush=True)
         return
     why = run(serving, of["root"], of["ini"], files, scratch)
-    for _ in commands:  # pytest ended before it served
+    for _ in commands:  # pytest ended before it served any command
         print(json.dumps({"error": serving.short(why)}), file=answers, flush=True)
 
 

@@ -1,5 +1,5 @@
-"""Which functions of a build a call reaches; by the standard library alone, as `rlox_opt_side` has
-it."""
+"""Which functions of a build a call enters. This file needs the standard library alone, as
+`rlox_opt_side` does."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 
 
 def reached(call: Callable[[], object], folder: str) -> list[tuple[str, int]]:
-    """The Python functions in `folder` that a call enters, in any thread that it starts: their
-    file, from there, and their first line. Compiled code is not seen, nor other processes."""
+    """The Python functions of `folder` that a call enters, in any thread that it starts: the file
+    of each, relative to the folder, and its first line. Compiled code and other processes are not
+    seen."""
     entered: set[CodeType] = set()
 
     def look(frame: FrameType, event: str, _: Any) -> None:

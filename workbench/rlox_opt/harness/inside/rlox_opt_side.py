@@ -1,19 +1,21 @@
-"""A process that runs benchmarks of one build of a project, or of several against each other:
-`python rlox_opt_side.py SETTINGS`, which are JSON: `{"suite": folder, "shared": [modules], "sides":
-[{"folder": …, "packages": [names]}]}`.
+"""A process that runs benchmarks of one build of a project, or of several builds in turn.
 
-Each side is a build: its folder comes first where its packages are looked for. Several sides live
-in one process only where the project says that its packages bear it; they may then take their
-inputs from the `shared` modules, so that no address tells them apart.
+It is started as `python rlox_opt_side.py SETTINGS`, where SETTINGS is JSON: `{"suite": folder,
+"shared": [modules], "sides": [{"folder": …, "packages": [names]}]}`.
 
-Commands come on stdin and answers go to stdout, a JSON value a line each:
+Each side is a build: its packages are looked for in its folder first. Several sides share a process
+only where the project says that its packages allow it. They may then take their inputs from the
+`shared` modules, so that their inputs lie at the same addresses.
+
+Commands come on stdin and answers go to stdout, one line of JSON each:
 `["all", beginning]`, `["builds"]`, `["load", side, name, seed]`, `["prepare", side, name, seed,
 alone, cache]`, `["cache", side, name, cache]`, `["time", side, calls, warm]`, `["pin", core]`,
-`["contest", seconds, seed]` of all sides prepared, `["forget", seed]` what was prepared,
-`["reached", side]`, `["call", n]` and `["value"]` of the side prepared last. An error is answered
-as `{"error": text}`, with `"skipped": true` where a benchmark is not to be run.
+`["contest", seconds, seed]` between all prepared sides, `["forget", seed]`, `["reached", side]`,
+and, of the side prepared last, `["call", n]` and `["value"]`. An error is answered as
+`{"error": text}`, with `"skipped": true` where a benchmark asks to be skipped.
 
-The process is the project's own, so this is the standard library alone, for Python 3.8 and later.
+The process runs the project's own Python, so this file needs the standard library alone, and
+Python 3.8 or later.
 """
 
 from __future__ import annotations
@@ -34,17 +36,17 @@ from typing import Any, TextIO
 from rlox_opt_prepared import Prepared, Skipped, end_what_came_back, spans
 from rlox_opt_suite import Benchmark, Suite, discovered, told
 
-_SLICE_S = 0.00025  # the shortest slice; its two readings of the clock are then below 0.1 %
+_SLICE_S = 0.00025  # the shortest slice; reading the clock twice takes less than 0.1 % of it
 _LEAST_ROUNDS = 5
 _PR_SET_PTRACER = 0x59616D61
 _CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
 
 class Side:
-    """A build of the project, and the benchmarks that are imported with it: each module when one of
-    its benchmarks is wanted, since some import much.
+    """A build of the project, and the benchmarks that were imported with it. A module is imported
+    when one of its benchmarks is needed, since some import much.
 
-    Within `with side:` it is the one that an import of its names finds.
+    Within `with side:` an import of its packages finds this side's.
     """
 
     def __init__(
@@ -58,10 +60,10 @@ class Side:
         self._benchmarks: dict[str, dict[str, Benchmark]] = {}  # by module
         self.broken: dict[str, str] = {}
         with self:
-            site.addsitedir(self.folder)  # as pip does what a wheel says in .pth files
+            site.addsitedir(self.folder)  # obeys the .pth files that wheels install, as Python does
 
     def build(self) -> dict[str, Any]:
-        """What the package says of how it was built, if it does."""
+        """What the package's `build_info()` returns; an empty dict without one."""
         with self:
             package = importlib.import_module(self._packages[0])
             self._check_origin()
@@ -69,15 +71,15 @@ class Side:
             return said if isinstance(said, dict) else {}
 
     def all(self, beginning: str) -> Iterator[Benchmark]:
-        """Every benchmark of the suite whose module may have names that begin so; what cannot be
-        read is in `broken`."""
+        """Every benchmark of the modules that may have names with this beginning. What cannot be
+        read is noted in `broken`."""
         for module in self._suite.with_names(beginning):
             yield from self._of(module).values()
         with self:
             self._check_origin()
 
     def benchmark(self, name: str) -> Benchmark:
-        """The one of that name. Raises LookupError."""
+        """The benchmark with this name. Raises LookupError."""
         for module in self._suite.homes(name):
             if name in self._of(module):
                 with self:
@@ -94,11 +96,11 @@ class Side:
         return self._benchmarks[module]
 
     def _check_origin(self) -> None:
-        """Raises ImportError as `check_origin` does."""
+        """Raises ImportError as the function `check_origin` does."""
         check_origin(self._packages, self.folder)
 
     def forget(self) -> None:
-        """Clear what the benchmarks' cached functions hold."""
+        """Clear the caches of the suite's functions that are decorated with `lru_cache`."""
         for name, module in [*self._modules.items()]:
             if name.startswith(f"{self._suite.name}."):
                 for function in [*vars(module).values()]:
@@ -120,7 +122,7 @@ class Side:
 
 
 class Alone(Side):
-    """The only side of its process, which is what every import finds."""
+    """The only side of its process. Every import finds its packages."""
 
     def __enter__(self) -> None:
         if self.folder not in sys.path:
@@ -132,13 +134,13 @@ class Alone(Side):
 
 
 def pin(core: int | None) -> None:
-    """Stay on one core, with all processes that are started then; None ends that."""
+    """Stay on one core, with all processes that are started meanwhile; None ends that."""
     if _CORES is not None:
         os.sched_setaffinity(0, _CORES if core is None else {core})
 
 
 class Arena:
-    """The sides, and what is prepared on each."""
+    """The sides, and the benchmark that is prepared on each."""
 
     pin = staticmethod(pin)
 
@@ -151,8 +153,8 @@ class Arena:
         self._pads: list[bytearray] = []
 
     def all(self, beginning: str) -> list[dict[str, Any]]:
-        """Of every side: type, cache and timeout of its benchmarks by name, and what is broken; of
-        the modules alone that may have names that begin so."""
+        """Type, cache and timeout of every side's benchmarks by name, and what cannot be read; of
+        the modules alone that may have names with this beginning."""
         listed = []
         for side in self._sides:
             there = {b.name: [b.type, b.cache, b.timeout] for b in side.all(beginning)}
@@ -161,17 +163,17 @@ class Arena:
         return listed
 
     def short(self, text: str) -> str:
-        """A text without the folders that the sides lie in, which are gone when it is read."""
+        """A text without the sides' folders, which no longer exist when somebody reads it."""
         for side in self._sides:
             text = text.replace(side.folder + os.sep, "")
         return text
 
     def builds(self) -> list[dict[str, Any]]:
-        """What each says of its build."""
+        """What each side says of its build."""
         return [side.build() for side in self._sides]
 
     def cache(self, number: int, name: str, folder: str) -> None:
-        """Make what the benchmark's `setup_cache` returns, in its folder."""
+        """Call the benchmark's `setup_cache`, and keep what it returns in the folder."""
         os.chdir(folder)
         benchmark = self._sides[number].benchmark(name)
         with self._sides[number]:
@@ -179,17 +181,17 @@ class Arena:
 
     def load(self, number: int, name: str, seed: int) -> None:
         """Import the benchmark's module."""
-        draw_from(seed)  # for what it draws meanwhile
+        draw_from(seed)  # a module may draw data when it is imported
         self._sides[number].benchmark(name)
 
     def prepare(
         self, number: int, name: str, seed: int, alone: int | None, cache: str | None
     ) -> int:
-        """Set a benchmark up and call it once. Answers how many calls one setup bears."""
+        """Set a benchmark up and call it once. Returns how many calls may follow one setup."""
         self._tear_down(number)
         if cache is not None:
             os.chdir(cache)
-        draw_from(seed)  # data drawn from it are the same on every side
+        draw_from(seed)  # all sides then draw the same data
         benchmark = self._sides[number].benchmark(name)
         draw_from(seed)
         prepared = Prepared(self._sides[number], benchmark, alone)
@@ -201,7 +203,7 @@ class Arena:
             self._prepared.pop(number).tear_down()
 
     def forget(self, seed: int) -> None:
-        """Let go of what the benchmarks hold, so that the next `prepare` gets other memory."""
+        """Release what the benchmarks hold, so that the next `prepare` gets other memory."""
         for number, side in enumerate(self._sides):
             self._tear_down(number)
             side.forget()
@@ -209,7 +211,7 @@ class Arena:
         gc.collect()
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
-        """Seconds of calls on a side, with what belongs to them, and of all threads together."""
+        """Seconds of the calls; seconds with their setups; processor seconds of all threads."""
         busy = time.process_time()
         seconds, whole = self._prepared[number].time(calls, warm)
         return seconds, whole, time.process_time() - busy
@@ -234,25 +236,25 @@ class Arena:
         return times
 
     def call(self, n: int) -> list[tuple[int, int]]:
-        """Call the side prepared last; answers when calls began and ended, by the monotonic
-        clock."""
+        """Call the benchmark prepared last. Returns when its calls began and ended, in nanoseconds
+        of the monotonic clock."""
         of: list[tuple[int, int]]
         with spans() as of:
             self._prepared[self._last].time(n)
         return of
 
     def reached(self, number: int) -> list[tuple[str, int]]:
-        """The functions of a side's build that one more call of what is prepared enters."""
+        """The functions of a side's build that one more call of its benchmark enters."""
         places: list[tuple[str, int]] = self._prepared[number].reached(self._sides[number].folder)
         return places
 
     def value(self) -> float:
-        """What the benchmark prepared last tells."""
+        """The value of the benchmark that was prepared last."""
         return float(self._prepared[self._last].value())
 
 
 def check_origin(packages: Sequence[str], folder: str) -> None:
-    """Raises ImportError where a package is another than the one that was built, in `folder`."""
+    """Raises ImportError if a package was not imported from `folder`, where it was built."""
     for name in packages:
         module = sys.modules.get(name)
         places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
@@ -262,14 +264,14 @@ def check_origin(packages: Sequence[str], folder: str) -> None:
 
 
 def pads(seed: int) -> list[bytearray]:
-    """Memory to hold, so that what is made next lies elsewhere: below and above the size from which
-    malloc maps pages of their own."""
+    """Blocks of memory to keep, so that later allocations lie elsewhere. Their sizes are below and
+    above the one from which malloc maps separate pages."""
     rng = random.Random(seed)
     return [bytearray(rng.randrange(1, most)) for most in (1 << 12, 1 << 16, 1 << 22)]
 
 
 def draw_from(seed: int) -> None:
-    """Seed what benchmarks draw their data from, here and in NumPy."""
+    """Seed the generators from which benchmarks draw data: Python's and NumPy's."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -277,11 +279,11 @@ def draw_from(seed: int) -> None:
 
 
 def opened() -> tuple[TextIO, TextIO]:
-    """Where commands are read from, and answers written to."""
+    """The streams that commands are read from and answers are written to."""
     sys.path.pop(0)  # this file's folder
-    if sys.platform == "linux":  # any process of the user's may look on: a sampler is no ancestor
+    if sys.platform == "linux":  # lets a sampler read this process, though it did not start it
         ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
-    # What a benchmark prints or reads must not be taken for an answer, or be a command.
+    # What a benchmark prints must not be an answer, and it must not read a command.
     answers = os.fdopen(os.dup(1), "w")
     commands = os.fdopen(os.dup(0))
     os.dup2(2, 1)
@@ -299,7 +301,7 @@ def main(settings: str) -> None:
             answer = getattr(arena, name)(*arguments)
         except Skipped as error:
             answer = {"error": arena.short(str(error)), "skipped": True}
-        except Exception as error:  # the benchmark's own, whatever it is
+        except Exception as error:  # benchmarks may raise anything
             answer = {"error": arena.short(told(error))}
         except SystemExit as error:
             answer = {"error": f"it calls sys.exit({error.code!r})"}

@@ -1,7 +1,8 @@
 """A suite of asv benchmarks, read as asv reads it, in the process that runs it.
 
-That process is the measured project's: another Python, other packages. So this is the standard
-library alone, for Python 3.8 and later, and its name clashes with nothing. The rules are asv's:
+The process runs the measured project's own Python and packages. So this file needs the standard
+library alone, and Python 3.8 or later, and its name is one that no project has. The rules are
+asv's:
 https://asv.readthedocs.io/en/stable/writing_benchmarks.html
 """
 
@@ -20,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-# What asv takes for a benchmark, and of which type.
+# The names that asv takes for benchmarks, with their types.
 _NAMES = (
     ("time", re.compile(r"^(Time[A-Z_].+)|(time_.+)$")),
     ("timeraw", re.compile(r"^(Timeraw[A-Z_].+)|(timeraw_.+)$")),
@@ -34,8 +35,8 @@ _OWN_NAME = re.compile(rb"\bbenchmark_name\b")
 
 
 class Suite:
-    """The package of benchmarks in `folder`, found by its name and no other way: what lies beside
-    it, such as the project's sources, is not to be imported in place of what was built."""
+    """The package of benchmarks in `folder`. An import finds this package alone, and not what lies
+    beside it, such as the project's sources: the build is to be imported in their place."""
 
     def __init__(self, folder: str) -> None:
         self.name = Path(folder).name
@@ -44,32 +45,33 @@ class Suite:
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """For the import system."""
+        """Called by the import system."""
         if name == self.name:
             return importlib.machinery.PathFinder.find_spec(name, [self._home], target)
         return None
 
     def with_names(self, beginning: str) -> list[str]:
-        """The modules that may have benchmarks whose names begin so."""
+        """The modules that may have benchmarks whose names have this beginning."""
         start = f"{self.name}.{beginning}"
         if not beginning or self._named_freely():
             return [*self.modules]
         return [m for m in self.modules if start.startswith(f"{m}.") or f"{m}.".startswith(start)]
 
     def _named_freely(self) -> bool:
-        """Whether a benchmark may be called otherwise than by where it stands."""
+        """Whether a benchmark may have a name that does not follow from its place."""
         texts = (path.read_bytes() for path in Path(self._home, self.name).rglob("*.py"))
         return any(_OWN_NAME.search(text) for text in texts)
 
     def homes(self, benchmark: str) -> list[str]:
-        """The modules that a benchmark of this name may be in: first those that its name says."""
+        """The modules that may hold a benchmark of this name: first those that the name begins
+        with."""
         named = [m for m in self.modules if f"{self.name}.{benchmark}".startswith(f"{m}.")]
         others = [module for module in self.modules if module not in named]
         return sorted(named, key=len, reverse=True) + others
 
 
 def _modules(folder: Path) -> Iterator[tuple[str, ...]]:
-    """The package itself, and every module below it, by the parts of its name."""
+    """The package itself and every module in it, as the parts of their names."""
     yield ()
     for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
         if (entry / "__init__.py").exists():
@@ -90,7 +92,7 @@ class Benchmark:
         self.type = of
         self.func = func
         self._values = tuple(values)
-        # asv calls that of the module first, and tears down in the other order.
+        # asv calls the module's setup first, and the module's teardown last.
         self.setups = [*_hooks(sources, "setup")][::-1]
         self._teardowns = [*_hooks(sources, "teardown")]
         self._cache = said("setup_cache", None)
@@ -104,7 +106,7 @@ class Benchmark:
 
     @property
     def cache(self) -> str | None:
-        """What names its `setup_cache`, which several may share; None without one."""
+        """An identifier of its `setup_cache`, which benchmarks may share; None without one."""
         if self._cache is None:
             return None
         code = getattr(self._cache, "__code__", None)
@@ -114,44 +116,45 @@ class Benchmark:
         """Call `setup_cache` and keep what it returns in the working directory."""
         for setup in self.setups:
             if not inspect.ismethod(setup) and not inspect.signature(setup).parameters:
-                setup()  # as asv does: it may set a seed
+                setup()  # asv does so, and a setup may set a seed
         with Path(_PICKLE).open("wb") as file:
             pickle.dump(self._cache(), file, protocol=pickle.HIGHEST_PROTOCOL)
 
     def arguments(self) -> tuple[Any, ...]:
-        """Of setup, the function and teardown: what `setup_cache` returned, and the parameters."""
+        """The arguments of setup, function and teardown: what `setup_cache` returned, and the
+        parameters."""
         if self._arguments is None:
             self._arguments = self._values
             if self._cache is not None:
                 with Path(_PICKLE).open("rb") as file:
                     cache = pickle.load(file)
-                if cache is not None:  # asv gives nothing for it
+                if cache is not None:  # asv passes no argument for None
                     self._arguments = (cache, *self._values)
         return self._arguments
 
     def set_up(self) -> None:
-        """Raises NotImplementedError, as asv has it, where it is not to be run."""
+        """Call the setups. A benchmark to be skipped raises NotImplementedError, asv's sign."""
         if self._values in self._skipped:
             raise NotImplementedError("skip_params names these parameters")
         for setup in self.setups:
             setup(*self.arguments())
 
     def tear_down(self) -> None:
-        """Call what ends it, which asv does before each setup but the first."""
+        """Call the teardowns. asv does so before each setup but the first."""
         for teardown in self._teardowns:
             teardown(*self.arguments())
 
     def forget(self) -> None:
-        """Let go of what it was given; what `setup_cache` returned is read anew."""
+        """Release the arguments; `arguments` reads what `setup_cache` returned anew."""
         self._arguments = None
 
 
 def discovered(module: str, broken: dict[str, str]) -> Iterator[Benchmark]:
     """The benchmarks of a module of the suite, which is imported. What cannot be read is noted in
-    `broken` with its reason, and the rest goes on."""
+    `broken` with the reason, and does not stop the rest."""
     try:
         found = importlib.import_module(module)
-    except BaseException as error:  # whatever it is: asv goes on as well
+    except BaseException as error:  # a module may raise anything; asv goes on as well
         broken[module] = told(error)
         return
     for name, value in [*vars(found).items()]:
@@ -164,12 +167,12 @@ def discovered(module: str, broken: dict[str, str]) -> Iterator[Benchmark]:
                         yield from _benchmarks(attribute, found, value, of)
             elif inspect.isfunction(value):
                 yield from _benchmarks(name, found, None, value)
-        except Exception as error:  # its constructor's, or that of its parameters
+        except Exception as error:  # of a class's constructor, or of reading the parameters
             broken[f"{module}.{name}"] = told(error)
 
 
 def told(error: BaseException) -> str:
-    """An error in a line."""
+    """An error as one line of text."""
     said = " ".join(str(error).split())
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
@@ -188,14 +191,15 @@ def _benchmarks(attribute: str, module: Any, klass: Any, func: Any) -> Iterator[
     every = _parameters(next(_all(sources, "params"), ()))
     for values in itertools.product(*([*zip(_ids(each), each)] for each in every)):
         called = f"({', '.join(id_ for id_, _ in values)})" if values else ""
-        # An instance each, so that none finds what another has left.
+        # Each has an instance of its own, so that none finds what another has left behind.
         own = _sources(attribute, module, klass, func)
         name = (given or ".".join(parts)) + called
         yield Benchmark(name, kind, own[0], own, [value for _, value in values])
 
 
 def _sources(attribute: str, module: Any, klass: Any, func: Any) -> tuple[Any, ...]:
-    """What may tell a benchmark's attributes, the nearest first: its function comes first."""
+    """The objects that may hold a benchmark's attributes, the nearest first: the function, then its
+    instance, then the module."""
     if klass is None:
         return func, module
     instance = klass()
@@ -210,8 +214,8 @@ def _parameters(params: Any) -> list[list[Any]]:
 
 
 def _ids(values: Sequence[Any]) -> list[str]:
-    """How asv calls parameters: by their `repr` without addresses, and their turn where that is the
-    same."""
+    """The names that asv gives parameters: their `repr` without addresses, with a number where two
+    have the same."""
     ids = [_ADDRESS.sub("", repr(value)) for value in values]
     often = collections.Counter(ids)
     turn: dict[str, Iterator[int]] = collections.defaultdict(itertools.count)
@@ -219,7 +223,7 @@ def _ids(values: Sequence[Any]) -> list[str]:
 
 
 def _all(sources: Sequence[Any], name: str) -> Iterator[Any]:
-    """What the function, the instance and the module say of something, in this order."""
+    """The values that function, instance and module have of an attribute, in this order."""
     for source in sources:
         value = getattr(source, name, None)
         if value is not None:
@@ -227,7 +231,7 @@ def _all(sources: Sequence[Any], name: str) -> Iterator[Any]:
 
 
 def _hooks(sources: Sequence[Any], name: str) -> Iterator[Any]:
-    """The same of `setup` and `teardown`, which asv finds in any case: `setUp`."""
+    """The functions `setup` or `teardown` of all sources. asv ignores case: `setUp`."""
     for source in sources:
         for key in dir(source):
             if key.lower() == name and getattr(source, key) is not None:

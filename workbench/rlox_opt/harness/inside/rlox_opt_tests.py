@@ -1,5 +1,5 @@
-"""The plug-in of pytest by which `rlox_opt_pytest_side` collects and runs tests. It takes the place
-of pytest-benchmark and pytest-codspeed, whose options and hooks it knows and passes over."""
+"""The pytest plug-in with which `rlox_opt_pytest_side` collects and runs tests. It replaces
+pytest-benchmark and pytest-codspeed: it accepts their options and hooks, and ignores them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from _pytest.skipping import evaluate_xfail_marks
 from rlox_opt_benchmark import Benchmark, Call
 from rlox_opt_suite import told
 
-# Their plug-ins, by all names, and those that trace lines, or seed each process for itself.
+# Plug-ins that are switched off: those two by all their names, pytest-cov, which traces lines, and
+# pytest-randomly, which sets other seeds in each process.
 _MODULES = ("pytest_benchmark.plugin", "pytest_codspeed.plugin")
 _BLOCKED = ("benchmark", "codspeed", *_MODULES, "pytest_cov", "randomly")
 _FIXTURES = ("benchmark", "codspeed_benchmark")
@@ -43,12 +44,13 @@ _MEASURES_AWAY = re.compile(r"\bbenchmark\b")
 
 
 def run(side: Any, root: str, ini: str, files: Sequence[str], scratch: Path) -> str:
-    """Run pytest in this process, which serves the side. Returns why it ended, if it did before."""
+    """Run pytest in this process, which answers the side's commands meanwhile. Returns the reason
+    if pytest ended before that."""
     asked = [f"--rootdir={root}", f"--confcutdir={root}", "-c", ini, "--capture=no"]
     asked += [f"--basetemp={scratch / 'made'}"]
     asked += [word for name in _BLOCKED for word in ("-p", f"no:{name}")]
     own, said = sys.stderr, io.StringIO()
-    sys.stderr = said  # until it serves
+    sys.stderr = said  # until the side answers commands
     try:
         pytest.main([*asked, *files], plugins=[Tests(side, root, own)])
     except KeyboardInterrupt:
@@ -63,7 +65,7 @@ def run(side: Any, root: str, ini: str, files: Sequence[str], scratch: Path) -> 
 
 
 class Hooks:
-    """Those that conftest.py files may have for pytest-benchmark."""
+    """Hooks of pytest-benchmark that a conftest.py may define."""
 
     def pytest_benchmark_scale_unit(self, config, unit, benchmarks, best, worst, sort):  # type: ignore[no-untyped-def]
         pass
@@ -98,24 +100,24 @@ class Hooks:
 
 
 class Fixtures:
-    """What takes the place of pytest-benchmark's and pytest-codspeed's."""
+    """The fixtures in place of pytest-benchmark's and pytest-codspeed's."""
 
     def __init__(self, side: Any) -> None:
         self._side = side
 
     @pytest.fixture
     def benchmark(self, request: Any) -> Any:
-        """What a test calls."""
+        """The object that a test calls."""
         return Benchmark(request, self._side.stop)
 
     @pytest.fixture
     def codspeed_benchmark(self, benchmark: Any) -> Any:
-        """The other name that pytest-codspeed has for it."""
+        """pytest-codspeed's other name for the fixture."""
         return benchmark
 
 
 class Tests:
-    """The plug-in: what is collected, and how one of them is run."""
+    """The plug-in: it collects the tests, and runs one of them on command."""
 
     def __init__(self, side: Any, root: str, stderr: Any) -> None:
         self._side = side
@@ -137,8 +139,8 @@ class Tests:
     def pytest_load_initial_conftests(
         self, early_config: Any, parser: Any, args: Any
     ) -> Iterator[None]:
-        """Once all plug-ins are there, add the options that are lacking; and once those of the
-        tests are, leave out what is still unknown."""
+        """Before the tests' own plug-ins are read: add those plug-ins' options that are lacking.
+        After that: remove the options that are still unknown."""
         group = parser.getgroup("benchmark")
         groups = (parser._anonymous, *parser._groups)
         there = {name for each in groups for option in each.options for name in option.names()}
@@ -147,7 +149,7 @@ class Tests:
                 group.addoption(name, **how)
         yield
         if early_config.pluginmanager.hasplugin("xdist"):
-            args += ["-n0", "--dist=no"]  # this is the process that runs them
+            args += ["-n0", "--dist=no"]  # tests must run in this process
         unknown = parser.parse_known_and_unknown_args([*args])[1]
         args[:] = [word for word in args if word not in unknown and word != "--strict-config"]
 
@@ -156,16 +158,16 @@ class Tests:
         for name in _FIXTURES:
             config.addinivalue_line("markers", f"{name}: what is timed")
         if _MEASURES_AWAY.search(config.option.markexpr or ""):
-            config.option.markexpr = ""  # `-m "not benchmark"` is of those who test
+            config.option.markexpr = ""  # `-m "not benchmark"` is a setting for testing
         config.option.usepdb = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: Any) -> bool:
         sys.stderr = self._stderr
-        # After all plug-ins, of which another may have a fixture of that name.
+        # Registered last, since another plug-in may have a fixture with the same name.
         session.config.pluginmanager.register(Fixtures(self._side))
         with_rewritten_assertions(session)
-        return True  # what is collected is asked for
+        return True  # nothing is collected now, but on command
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -174,7 +176,7 @@ class Tests:
         return True
 
     def collect(self, files: Sequence[str]) -> None:
-        """Collect files of the suite. What cannot be read is in `broken`."""
+        """Collect files of the suite. What cannot be read is noted in `broken`."""
         self.items, self.broken = {}, {}
         try:
             found = self._session.perform_collect([str(Path(self._root, of)) for of in files])
@@ -192,14 +194,14 @@ class Tests:
         return any(of in fixtures or item.get_closest_marker(of) for of in _FIXTURES)
 
     def named(self, name: str) -> Any:
-        """The one of that name. Raises LookupError."""
+        """The test with this name. Raises LookupError."""
         if name in self.items:
             return self.items[name]
         reasons = "; ".join(f"{where}: {why}" for where, why in self.broken.items())
         raise LookupError(f"the suite has no {name} here" + (f" ({reasons})" if reasons else ""))
 
     def timeout(self, name: str) -> float | None:
-        """Seconds that pytest-timeout gives a benchmark, if its test says so."""
+        """Seconds that a mark of pytest-timeout allows the benchmark; None without one."""
         marker = self.items[name].get_closest_marker("timeout")
         seconds = next(iter(marker.args), marker.kwargs.get("timeout")) if marker else None
         return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None
@@ -222,17 +224,17 @@ class Tests:
             self.broken[node.nodeid] = told(error)
 
     def run(self, name: str, ready: Callable[[], object]) -> tuple[str, bool]:
-        """Run a test; `ready` is called between its fixtures and itself. Returns why it failed or
-        was skipped, "" for neither, and whether it was skipped."""
+        """Run a test. `ready` is called after its fixtures and before the test itself. Returns the
+        reason of a failure or a skip, "" for neither, and whether the test was skipped."""
         item = self.named(name)
         if self._last is not None and self._last is not item:
-            self._session._setupstate.teardown_exact(item.parent)  # what no later test shares
+            self._session._setupstate.teardown_exact(item.parent)  # fixtures no later test shares
         self._last, self._reports, self._error, self._ready = item, [], None, ready
-        # One that is not run may hang: whether it is to fail is asked before.
+        # A test marked as expected to fail may hang, so the mark is asked for before it runs.
         expected = evaluate_xfail_marks(item)
         if expected:
             return f"it is expected to fail: {expected.reason or 'no reason given'}", True
-        # What is shared with its neighbours stays, as it does between two tests.
+        # The fixtures that it shares with the next test stay, as they do between two tests.
         runtestprotocol(item, log=True, nextitem=item.parent)
         for report in self._reports:
             if report.failed:
@@ -250,7 +252,7 @@ class Tests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: Any) -> bool | None:
-        """A test that is marked, and has no fixture, is what is timed."""
+        """Time a marked test without the fixture as a whole."""
         self._ready()
         if self._within or {*_FIXTURES} & {*pyfuncitem.fixturenames}:
             return None
@@ -279,6 +281,6 @@ def _is_async(function: Any) -> bool:
 
 
 def _of_skip(report: Any) -> str:
-    """The reason of a skip, which pytest keeps beside its place."""
+    """The reason of a skip. pytest keeps it in a tuple, after the file and the line."""
     said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     return said.replace("Skipped: ", "", 1)

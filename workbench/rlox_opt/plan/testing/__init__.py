@@ -1,1 +1,1 @@
-"""What `rlox-opt test` stands on: agreement of twins, planted bugs, every build."""
+"""The parts of `rlox-opt test`: agreement of twins, planted bugs, every build."""

@@ -1,4 +1,5 @@
-"""Do the twins agree? The paired property tests of chosen optimisations, in Rust and in Python."""
+"""Tests whether twins agree: the pairs' property tests of chosen optimisations, in Rust and
+Python."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ WORDS = DIFFER, AGREE, SKIPPED, UNTESTED = "differ", "agree", "skipped", "untest
 
 @dataclass(frozen=True)
 class Agreement:
-    """What a test of twins came to: `passed`, or None where it was not run, the seconds it took,
-    and the end of its output where it failed. Of one that was skipped the output is the reason."""
+    """The outcome of a test of twins: `passed` (None if it did not run), its seconds, and the end
+    of its output if it failed. For a skipped test the output is the reason."""
 
     passed: bool | None
     seconds: float
@@ -37,15 +38,15 @@ class Agreement:
 
     @property
     def word(self) -> str:
-        """Of the twins, one of `WORDS`."""
+        """The outcome in a word: one of `WORDS`."""
         if self.passed is None:
             return SKIPPED if self.output else UNTESTED
         return AGREE if self.passed else DIFFER
 
 
 def together(outcomes: Sequence[Agreement | None]) -> Agreement:
-    """One outcome of several tests of the same twins, of which some are not there: they differ
-    where one says so, and agree where another one does."""
+    """One outcome of several tests of the same twins, some of which may not exist. The twins differ
+    if one test says so; otherwise they agree if one says that."""
     there = sorted(filter(None, outcomes), key=lambda outcome: WORDS.index(outcome.word))
     first = there[0].word if there else UNTESTED
     return Agreement(
@@ -58,7 +59,7 @@ def together(outcomes: Sequence[Agreement | None]) -> Agreement:
 def rust(
     project: Project, ids: Iterable[str] | None, hear: Hear, profile: str = "test"
 ) -> dict[str, Agreement]:
-    """The outcomes of all pairs in Rust, or of those of `ids` that have one, under a cargo profile.
+    """The outcomes of all pairs in Rust, or of those in `ids` that have one, under a cargo profile.
 
     Raises:
         CannotTell: the tests do not compile.
@@ -81,7 +82,8 @@ def rust(
 
 
 def under(project: Project, profiles: Iterable[str], hear: Hear) -> Agreement:
-    """A pair of builds has no functions: every pair's test, under each of cargo's profiles."""
+    """The outcome for a pair of builds, which has no functions of its own: the tests of all pairs
+    under each of cargo's profiles."""
     seconds = 0.0
     for profile in profiles:
         for id_, outcome in rust(project, None, hear, profile).items():
@@ -92,10 +94,10 @@ def under(project: Project, profiles: Iterable[str], hear: Hear) -> Agreement:
 
 
 def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Agreement]:
-    """The outcomes of `ids`, which all have a pair that pytest's tests know.
+    """The outcomes of `ids`. All of them must have a pair that pytest's tests know.
 
     Raises:
-        CannotTell: pytest did not get as far as the tests.
+        CannotTell: pytest ended before the tests.
         UsageError: pytest or hypothesis is not installed.
     """
     if not ids:
@@ -115,8 +117,8 @@ def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Agreem
 def pytest_outcomes(
     ids: Sequence[str], root: Path, tests: Mapping[str, str], hear: Hear
 ) -> dict[str, Agreement]:
-    """Runs the Python property tests of `ids` in the checkout `root`, against its extension: the
-    files `tests`, by the letter of an id."""
+    """Run the Python property tests of `ids` in the checkout `root`, against its extension. `tests`
+    are the files, by the first letter of an id."""
     with scratch() as folder:
         report = folder / "report.xml"
         done = run(
@@ -142,7 +144,7 @@ def pytest_outcomes(
 
 
 def stale(project: Project) -> bool:
-    """Whether the installed twins are older than a Rust source: they may not be what it says."""
+    """Whether the installed twins are older than a Rust source, and so may be of other code."""
     extension, _ = project.installed.extension_of_twins()
     built = extension.stat().st_mtime
     return any(source.stat().st_mtime > built for source in (project.root / "crates").rglob("*.rs"))

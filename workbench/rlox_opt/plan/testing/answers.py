@@ -1,4 +1,4 @@
-"""The three questions of `rlox-opt test`: asks them step by step, and prints what was found."""
+"""Answers the three questions of `rlox-opt test`, step by step, and prints what was found."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SCHEMA = 1
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found: `status` is the exit code, `facts` what `--json` prints, and the rest for
-    people: a table under `columns`, a last line, and the output behind what failed."""
+    """What was found. `status` is the exit code, and `facts` is what `--json` prints. The other
+    fields are for people: a table under `columns`, a last line, and the output of what failed."""
 
     status: int
     facts: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Answer:
     behind: Sequence[str]
 
     def show(self, as_json: bool) -> None:
-        """Print it to stdout; the output behind failures goes to stderr."""
+        """Print it to stdout; the output of failures goes to stderr."""
         if as_json:
             print(json.dumps({"schema": _SCHEMA, **self.facts}, indent=1))
         else:
@@ -99,7 +99,7 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
 
 
 def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Agreement]) -> str:
-    """What is said of the optimisations of one outcome; of those skipped, why."""
+    """The sentence on the optimisations with one outcome; for skipped ones, with the reason."""
     if word == agreement.SKIPPED:
         return "; ".join(f"{id_} skipped: {outcomes[id_].output}" for id_ in ids)
     names = f"{len(ids)} optimisations" if len(ids) > 3 else ", ".join(ids)
@@ -113,7 +113,7 @@ def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Agreement]) -> s
 
 
 def of_planted(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
-    """Is each bug of the list that lies in a twin of `ids` caught?"""
+    """Is each listed bug in a twin of `ids` caught?"""
     listed = project.twins("planted")
     bugs = [bug for bug in planted.load(listed) if bug.id in ids]
     if not bugs:
@@ -212,7 +212,7 @@ def _word(outcome: Agreement | None) -> str:
 
 
 def _facts(outcome: Agreement | None) -> dict[str, Any] | None:
-    """As `--json` prints it: `passed` is null where it was skipped, and `reason` says why."""
+    """The outcome for `--json`: `passed` is null if it was skipped, and `reason` says why."""
     if outcome is None:
         return None
     reason = outcome.output if outcome.word == agreement.SKIPPED else ""

@@ -12,15 +12,13 @@ from rlox_opt.plan.features import Build
 from rlox_opt.system.commands import Hear, cargo, run
 
 _RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.MULTILINE)
-_CLOSE = (
-    "close"  # to the forms before, within a tolerance, where an optimisation rounds differently
-)
+_CLOSE = "close"  # within a tolerance of the forms before, if an optimisation rounds differently
 _GOLDEN = re.compile(rf"^golden (\S+) ([0-9a-f]{{16}}|{_CLOSE})$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Finished:
-    """One build: how many tests passed and failed, and the digests of its golden runs by name."""
+    """The result of one build: tests passed and failed, and digests of its golden runs by name."""
 
     name: str
     features: tuple[str, ...]
@@ -29,11 +27,11 @@ class Finished:
     failed: int
     seconds: float
     golden: Mapping[str, str]
-    output: str  # its end, if it is not green
+    output: str  # the end of it, if a test failed
 
     @property
     def summary(self) -> str:
-        """In a few words."""
+        """The result in a few words."""
         if self.green:
             return f"{self.passed} passed"
         return f"{self.failed} failed, {self.passed} passed" if self.failed else "did not finish"
@@ -65,10 +63,10 @@ def tested(root: Path, build: Build, hear: Hear) -> Finished:
 
 
 def differences(builds: Iterable[Finished]) -> list[str]:
-    """The golden runs that are not the same in all green builds, with the builds where they differ.
+    """The golden runs that differ among the builds that passed, with the builds that differ.
 
-    What most builds found is taken for right; a run that a build lacks differs. One that was held
-    to a tolerance has no digest to compare.
+    The result of most builds is taken as right, and a build that lacks a run differs. A run that is
+    compared within a tolerance has no digest.
     """
     green = [build for build in builds if build.green]
     told = []

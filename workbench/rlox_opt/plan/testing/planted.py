@@ -1,7 +1,7 @@
 """Planted bugs: would the property test of a pair notice if one of its twins were wrong?
 
-A copy of the checkout gets one bug of the list at a time, is compiled, and is asked by the test of
-the bug's pair. A bug is caught when that test finds the twins to differ, nothing less.
+A copy of the checkout gets one listed bug at a time, is compiled, and runs the test of the bug's
+pair. A bug counts as caught only if that test says that the twins differ.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from rlox_opt.system.usage import UsageError
 
 STATUSES = CAUGHT, SURVIVED, NOT_COMPILED, BROKE = "caught", "survived", "did not compile", "broke"
 
-_LIMIT_S = 300.0  # a bug may make a loop endless
+_LIMIT_S = 300.0  # since a bug may make a loop endless
 _DIFFERENCE = re.compile(r"the twins differ at character \d+")
 
 
 class Bug(Struct, frozen=True, forbid_unknown_fields=True):
-    """One bug: in `file`, the text `find`, which is there once, becomes `replace`.
+    """One bug: in `file`, the text `find`, which must stand there once, becomes `replace`.
 
-    `story` says what goes wrong then, and `survives` why no property test can see it, if so.
+    `story` says what goes wrong then. `survives` says why no property test can see it, if none can.
     """
 
     id: str
@@ -71,7 +71,7 @@ class _List(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a bug: `status`, the `seconds` it took, and the output behind it."""
+    """The result of a bug: its `status`, the `seconds` it took, and the output."""
 
     bug: Bug
     status: str
@@ -80,17 +80,17 @@ class Result:
 
     @property
     def as_listed(self) -> bool:
-        """Whether the list said so."""
+        """Whether this is the status that the list expects."""
         return self.status == (SURVIVED if self.bug.survives else CAUGHT)
 
 
 def load(path: Path) -> list[Bug]:
-    """The bugs of the list. Raises NotReadError, which names the bug and its key."""
+    """The bugs in the list. Raises NotReadError, which names the bug and its key."""
     return [*read(path, _List).bug]
 
 
 def planted_in(text: str, bug: Bug) -> str:
-    """The text of its file with the bug in it. Raises UsageError unless `find` is there once."""
+    """The file's text with the bug in it. Raises UsageError unless `find` stands there once."""
     times = text.count(bug.find)
     if times != 1:
         raise UsageError(
@@ -101,9 +101,10 @@ def planted_in(text: str, bug: Bug) -> str:
 
 
 class Scratch:
-    """A copy of the checkout's tracked files, with a target folder of its own; kept for next time.
+    """A copy of the checkout's tracked files, with its own target folder. It is kept for the next
+    run.
 
-    Only one process may use it; a second one is told so.
+    Only one process may use it; a second one gets an error.
     """
 
     def __init__(self, project: Project, hear: Hear, folder: Path | None = None) -> None:
@@ -123,7 +124,7 @@ class Scratch:
         self._rust = names_in(self._compile())
 
     def test(self, id_: str) -> Done:
-        """Compile what the tree holds now and run the property test of `id_`.
+        """Compile the copy as it is now, and run the property test of `id_`.
 
         Raises:
             CompileError: it does not compile.
@@ -138,7 +139,7 @@ class Scratch:
 
     @contextlib.contextmanager
     def holding(self, bug: Bug) -> Iterator[None]:
-        """The bug is in the tree meanwhile."""
+        """Put the bug into the copy, and take it out at the end of the block."""
         path = self.tree / bug.file
         right = path.read_text(encoding="utf-8")
         path.write_text(planted_in(right, bug), encoding="utf-8")
@@ -151,7 +152,7 @@ class Scratch:
         return compile_pairs(self.tree, self._by.twins, env=self._env, hear=self._hear)
 
     def _build_extension(self) -> None:
-        """The extensions into the copy of the package, compiled as the tests are: quickly."""
+        """Build the extensions into the copy of the package, with the tests' fast compilation."""
         extensions: list[Cargo | Laboratory] = [self._by]
         extensions += [self._by.laboratory] if self._by.laboratory else []
         crates = [word for of in extensions for word in ("-p", of.crate)]
@@ -174,7 +175,7 @@ class Scratch:
                 raise CannotTell(f"python imports another extension than the copy's:\n{told.tail}")
 
     def _copy(self) -> None:
-        """What is unchanged keeps its time stamp, so that cargo need not compile it again."""
+        """Copy the files. Unchanged ones keep their time stamps, so that cargo skips them."""
         try:
             listed = git.of(self._project.root).run("ls-files", "-z")
         except git.GitError as error:
@@ -190,7 +191,7 @@ class Scratch:
 
 
 def tried(bug: Bug, scratch: Scratch) -> Result:
-    """What becomes of `bug`."""
+    """Plant the bug, run the test, and return the result."""
     with scratch.holding(bug):
         try:
             done = scratch.test(bug.id)
@@ -203,10 +204,10 @@ def tried(bug: Bug, scratch: Scratch) -> Result:
 
 
 def check_unplanted(ids: Iterable[str], scratch: Scratch) -> None:
-    """Without a bug every test passes; otherwise a failure would say nothing about a bug.
+    """Check that every test passes without a bug, since failures would otherwise prove nothing.
 
     Raises:
-        CannotTell: one fails.
+        CannotTell: a test fails.
     """
     for id_ in ids:
         done = scratch.test(id_)

@@ -1,4 +1,4 @@
-"""A wheel by the commands that asv.conf.json names, with asv's placeholders and prefixes."""
+"""A wheel made by the commands in asv.conf.json, with asv's placeholders and prefixes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rlox_opt.system.usage import UsageError
 from rlox_opt.system.uv import environment
 
 ALWAYS = ("pip", "build")
-"""What asv installs in every environment that it builds in."""
+"""The packages that asv installs in every environment in which it builds."""
 
 _VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _CODES = re.compile(r"return-code=(any|\d+(?:,\d+)*)")
@@ -30,7 +30,7 @@ _APART = "--no-build-isolation"
 class _Command:
     words: list[str]
     env: dict[str, str] = field(default_factory=dict)
-    codes: frozenset[int] | None = frozenset({0})  # None: any
+    codes: frozenset[int] | None = frozenset({0})  # the exit codes of success; None: any
     folder: Path | None = None
 
 
@@ -45,15 +45,14 @@ def build(
     limit_s: float,
 ) -> Path | None:
     """Run the commands of a build, with the programs of the environment `virtual` first on the
-    path. `names` are what stands in place of `{build_dir}` and the like.
+    path. `names` are the values of `{build_dir}` and the other placeholders.
 
-    The wheel that they leave in `{build_cache_dir}` is returned. Where they leave none, the
-    commands that `install` are run as well, and nothing is returned: what they installed is in
-    `virtual`.
+    Returns the wheel that they leave in `{build_cache_dir}`. If they leave none, the commands
+    `install` are run as well, which install into `virtual`, and None is returned.
 
     Raises:
         NotBuiltError: a command fails, or leaves several wheels.
-        UsageError: a command cannot be understood.
+        UsageError: a command has an error.
     """
     told = {**environment(), **git.environment(trusted=checkout), **env}
     told |= {f"ASV_{name.upper()}": value for name, value in names.items()} | {"ASV": "true"}
@@ -89,7 +88,7 @@ def _run(
     if not folder.is_dir():
         raise NotBuiltError(f"{names['commit'][:10]} does not build: it has no folder {folder}")
     told = {**env, "PATH": path, **command.env}
-    if _APART in command.words:  # pip refuses to be told of versions that it would take apart
+    if _APART in command.words:  # pip refuses constraints for isolated builds together with this
         told["PIP_BUILD_CONSTRAINT"] = ""
     done = run([program, *command.words[1:]], folder, told, limit_s=limit_s)
     said.append(f"$ {shlex.join(command.words)}\n{done.output}")
@@ -99,8 +98,9 @@ def _run(
 
 
 def _parsed(command: str, names: Mapping[str, str]) -> _Command:
-    """A command as asv reads it: words as a shell has them, with names filled in; before the
-    program stand variables, the exit codes that are good, and the folder to run it in."""
+    """Read a command as asv does. Words are split as a shell splits them, and placeholders are
+    filled in. Before the program may stand variables, the accepted exit codes, and the folder to
+    run it in."""
     try:
         words = [word.format(**names) for word in shlex.split(command)]
     except (KeyError, IndexError) as error:
@@ -126,8 +126,8 @@ def _parsed(command: str, names: Mapping[str, str]) -> _Command:
 
 
 def take_installed(virtual: Path, before: set[str], target: Path, title: str) -> None:
-    """Copy what was installed into an environment from its checkout, or else all that is new in it,
-    to the folder `target`. `before` are the names that its folder of packages had.
+    """Copy to the folder `target` what was installed into an environment from its checkout, or
+    otherwise all that is new there. `before` are the names that its site-packages had.
 
     Raises:
         NotBuiltError: nothing was installed, or only a link to the checkout.

@@ -1,8 +1,9 @@
 """An extension by cargo, which is kept apart from the package's Python files.
 
-All are built in one checkout with one target folder, one after the other, so that a commit compiles
-only what it changed; two checkouts must never share one, for cargo would hand out the other's
-binary. An extension is asked what it is built from, and how, before it is used.
+All extensions are built in one checkout with one target folder, one after the other, so that a
+commit compiles only what it changed. Two checkouts must never share a target folder: cargo would
+hand out the other's binary. Before an extension is used, it is asked which sources and options it
+was built from.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError, worker
+from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest, digest_of, keep
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.system import git, schema
@@ -38,55 +39,57 @@ _RUST = ("Cargo.toml", "Cargo.lock", "crates", ".cargo", "rust-toolchain.toml")
 
 
 class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Benchmarks by criterion that stand beside asv's."""
+    """The project's criterion benchmarks of functions that asv's benchmarks time as well."""
 
     package: str
-    """The cargo package that they are in."""
+    """The cargo package that contains them."""
 
     bench: str
     """Their program."""
 
     names: dict[str, str]
-    """asv's name of the benchmark of the same function, by a pattern of criterion's id."""
+    """By a pattern of criterion's id, asv's name of the benchmark of the same function."""
 
 
 class Laboratory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An extension for development, which is not shipped: it gives Python the pairs of twins."""
+    """An extension for development, which is not shipped. It gives Python the pairs of twins."""
 
     crate: str
-    """The cargo package that it is. Commits whose `Cargo.lock` does not name it are without."""
+    """Its cargo package. Commits whose `Cargo.lock` does not name this package have no
+    laboratory."""
 
     library: str
-    """The module that it is in the package."""
+    """Its module in the package."""
 
 
 class Cargo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="cargo"):
-    """An extension by cargo, which is kept apart from the package's Python files: commits that
-    change no Rust share it. Its features are those of `[tool.maturin]`."""
+    """An extension by cargo, which is kept apart from the package's Python files, so that commits
+    that change no Rust share it. Its features are those of `[tool.maturin]`."""
 
     crate: str = ""
-    """The cargo package that the extension is."""
+    """The extension's cargo package."""
 
     manifest: str = "Cargo.toml"
-    """The manifest whose features tell what a feature turns on."""
+    """The manifest that says which other features a feature turns on."""
 
     told: str = ""
-    """Of the features, those that its `build_info()` tells: a pattern (all)."""
+    """A pattern of the features that its `build_info()` lists (all)."""
 
     library: str = "_core"
-    """The module that it is in the package."""
+    """Its module in the package."""
 
     twins: str = ""
-    """The cargo package with the pairs of twins, and the program that counts what a call costs."""
+    """The cargo package with the pairs of twins, and with the program that counts what a call
+    costs."""
 
     laboratory: Laboratory | None = None
-    """The extension that has these pairs (the package's own)."""
+    """The extension that contains these pairs (the package's own)."""
 
     criterion: Criterion | None = None
 
     @property
     def libraries(self) -> tuple[str, str]:
-        """The modules that it and its laboratory are; "" without one."""
+        """The modules of the extension and of its laboratory; "" without a laboratory."""
         return self.library, self.laboratory.library if self.laboratory else ""
 
 
@@ -100,7 +103,8 @@ class _Said(msgspec.Struct):
 
 @dataclass(frozen=True)
 class ByCargo:
-    """The builds that are kept in `folder`: of `package`, whose benchmarks are in `suite`."""
+    """The builds that are kept in `folder`. `package` is what is built, `suite` has its
+    benchmarks."""
 
     commits: Commits
     by: Cargo
@@ -111,11 +115,11 @@ class ByCargo:
     def build(
         self, revision: Revision, checkout: Path, features: tuple[str, ...], twins: bool = False
     ) -> Artefact:
-        """The package of the revision that is checked out, built now or kept; with `twins` its
-        laboratory, too.
+        """The package of the revision that is checked out, built now or kept; with `twins`, its
+        laboratory as well.
 
         Raises:
-            NotBuiltError: it does not build, or says of itself that it is another.
+            NotBuiltError: it does not build, or says that it is another build.
             UsageError: there is no cargo.
         """
         library = f"{self.package}/{self.by.library}{_SUFFIX}"
@@ -153,7 +157,7 @@ class ByCargo:
         return built
 
     def asked(self, revision: Revision, features: tuple[str, ...]) -> str:
-        """A digest of what Rust is compiled from, and how."""
+        """A digest of the Rust sources and of the build options."""
         parts = [self._sources(revision.commit), self._rustc(), *features]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
@@ -187,7 +191,7 @@ class ByCargo:
         folder: Path,
         asked: str,
     ) -> str | None:
-        """The laboratory in the package in `folder`, from there; None where the commit has none."""
+        """The path of the laboratory in the package in `folder`; None if the commit has none."""
         of = self.by.laboratory
         if of is None or f'name = "{of.crate}"' not in (checkout / "Cargo.lock").read_text("utf-8"):
             return None
@@ -206,7 +210,7 @@ class ByCargo:
     def _assemble(
         self, revision: Revision, checkout: Path, extension: Path, folder: Path, library: str
     ) -> None:
-        """The package of this commit with its extension, in `folder`: whole or not at all."""
+        """Put this commit's package with its extension into `folder`: completely or not at all."""
         with scratch(self.folder) as built:
             try:
                 shutil.copytree(checkout / self.package, built / self.package)
@@ -231,7 +235,7 @@ class ByCargo:
         return self._is_asked_for(info, revision, expected)
 
     def _check_pairs(self, pairs: Path, revision: Revision, expected: set[str]) -> None:
-        """As `_check`, of the laboratory's extension."""
+        """Check the laboratory's extension as `_check` does."""
         try:
             with worker(pairs, random.Random()) as ask:
                 info = ask("build")
@@ -261,8 +265,8 @@ class ByCargo:
         return said.commit
 
     def _sources(self, commit: str) -> str:
-        """What git calls the parts of a commit that the extension is made of."""
-        # A build says what it likes of itself.
+        """Git's ids of the parts of a commit that the extension is made of."""
+        # A build may give any text as its commit.
         listed = self.commits.tree(commit, *_RUST) if commit.isalnum() else None
         return listed if listed is not None else f"unknown commit {commit}"
 
@@ -280,13 +284,13 @@ def own_features(checkout: Path) -> tuple[str, ...]:
 
 
 def is_as_written(file: Path) -> bool:
-    """Whether a file is none yet or a regular one: of a link or a pipe nobody knows where it leads,
-    or whether it ends."""
+    """Whether a file does not exist or is a regular one. A link may lead anywhere, and reading a
+    pipe may never end."""
     return not file.is_symlink() and (file.is_file() or not file.exists())
 
 
 def turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
-    """The crate's features that cargo turns on for these; "dep:a" and "a/b" are none."""
+    """The crate's features that cargo turns on for these; "dep:a" and "a/b" are not features."""
     table: dict[str, Any] = {}
     with contextlib.suppress(NotReadError):
         table = schema.read(manifest, dict[str, Any]).get("features", {})

@@ -1,5 +1,5 @@
-"""What cargo, the machine and a commit's own manifests say of how its benches are built: what
-`parity` compares."""
+"""What cargo, the machine and a commit's own manifests say about how its benches are built.
+`parity` compares it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIGITS = 12
 
 
 def toolchain(checkout: Path) -> str:
-    """The file of a checkout that chooses a toolchain, in a line; "" where it has none."""
+    """The file of a checkout that chooses a toolchain, as one line; "" without one."""
     for name in _TOOLCHAINS:
         if (checkout / name).is_file():
             return f"{name}: {' '.join(read_text(checkout / name, errors='replace').split())}"
@@ -32,8 +32,8 @@ def toolchain(checkout: Path) -> str:
 
 
 def made(root: Path, checkout: Path, rows: Iterable[str], locks: Iterable[str]) -> dict[str, str]:
-    """How the benches of a checkout are made: `root` is the user's, `rows` are what git lists of
-    the commit, and `locks` the texts of the Cargo.lock files."""
+    """How the benches of a checkout are made. `root` is the user's project, `rows` are what git
+    lists of the commit, and `locks` are the texts of the Cargo.lock files."""
     manifests = [row for row in rows if row.endswith(("Cargo.toml", "Cargo.lock"))]
     asked = hashlib.sha256("\0".join(manifests).encode()).hexdigest()[:_DIGITS]
     variables = wheels.heeded(os.environ, {})
@@ -51,19 +51,18 @@ def made(root: Path, checkout: Path, rows: Iterable[str], locks: Iterable[str]) 
 
 
 def pins(locks: Iterable[str]) -> list[str]:
-    """The versions that are locked, "serde==1.0.2"; of a package in several versions, all."""
+    """The locked versions, "serde==1.0.2"; all versions of a package that has several."""
     found: dict[str, set[str]] = {}
     for text in locks:
         table = _decoded(text)
         for of in table.get("package", ()):
-            if of.get("source"):  # else it is the project's own
+            if of.get("source"):  # otherwise it is a crate of the project
                 found.setdefault(of["name"], set()).add(of["version"])
     return [f"{name}=={', '.join(sorted(found[name]))}" for name in sorted(found)]
 
 
 def found(roots: Iterable[Path], manifests: Sequence[Path]) -> Mapping[str, str]:
-    """What a commit's manifests choose: the profile, in those of its workspaces, and the features
-    that are on by default."""
+    """What a commit's manifests choose: the profile of its workspaces, and the default features."""
     profiles = []
     for root in roots:
         profiles += [
@@ -84,7 +83,7 @@ def found(roots: Iterable[Path], manifests: Sequence[Path]) -> Mapping[str, str]
 
 
 def bench_profiles(root: Path) -> dict[str, dict[str, Any]]:
-    """What a workspace's manifest says of the profiles that its benches are built by."""
+    """What a workspace's manifest says of the profiles that apply to its benches."""
     said = _table(root).get("profile") or {}
     return {name: said.get(name) or {} for name in _PROFILES}
 

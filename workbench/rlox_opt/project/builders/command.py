@@ -20,18 +20,19 @@ _OUT = "{out}"
 class Command(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="command"
 ):
-    """A command in a checkout, which puts the package into the folder {out}."""
+    """A command that runs in a checkout and puts the package into the folder {out}."""
 
     command: tuple[str, ...]
-    """Its words; {out} stands for that folder."""
+    """The command's words; {out} is replaced by that folder."""
 
 
 def build(by: Command, package: str, revision: Revision, checkout: Path, kept: Path) -> Path:
-    """The folder that the command has put the package into, within `kept`: whole or not at all.
+    """The folder within `kept` into which the command has put the package, completely or not at
+    all.
 
     Raises:
         NotBuiltError: the command fails, or leaves no package.
-        UsageError: features are asked for, which are cargo's.
+        UsageError: features are asked for, which only cargo has.
     """
     if revision.features:
         raise UsageError(

@@ -1,5 +1,5 @@
-"""Cargo, which compiles the benches of a checkout's crates, one crate after the other: crates of
-one workspace, or apart from any."""
+"""Compiles the benches of a checkout's crates by cargo, one crate after the other, whether they are
+members of one workspace or not."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from rlox_opt.system import git, schema
 from rlox_opt.system.commands import Done, cargo, run
 from rlox_opt.system.files import NotReadError
 
-_LIMIT_S = 3600.0  # of a crate
+_LIMIT_S = 3600.0  # for a crate
 _SCRIPT_FAILED = "failed to run custom build command"
 _REMEDY = (
     "if the project's benches need a command to be run first, name it in Cargo.toml: "
     '[workspace.metadata.rlox-opt] before-build = ["cargo", "run", "--package", "generate"]'
 )
-_FOR_PYTHON = "extension-module"  # what leaves symbols to an interpreter, which a bench has none of
+_FOR_PYTHON = "extension-module"  # leaves symbols to an interpreter, and a bench has none
 
 
 @dataclass
 class Compiler:
     """Compiles benches of a revision that is in `checkout`. All revisions share the folder
-    `target`, so that one compiles only what it changed. A workspace without a Cargo.lock begins
-    with that of `seeds`, by its path; what all became is in `locks`."""
+    `target`, so that each compiles only what it changed. A workspace without a Cargo.lock starts
+    with the one in `seeds`, by its path. `locks` are the lock files afterwards."""
 
     revision: Revision
     checkout: Path
@@ -49,11 +49,11 @@ class Compiler:
     notes: list[str] = field(default_factory=list)
 
     def compiled(self, crate: Crate) -> dict[str, Path]:
-        """The programs of a crate's benches, by their names. What needs features that are not on is
+        """The programs of a crate's benches by name. Benches that need features which are off are
         left out, with a note.
 
         Raises:
-            NotBuiltError: one does not compile; what cargo said is in the log.
+            NotBuiltError: one does not compile; cargo's output is in the log.
             UsageError: there is no cargo.
         """
         features = self._features(crate)
@@ -96,12 +96,12 @@ class Compiler:
         return {name: made[name] for name in names}
 
     def _failed(self, crate: Crate, done: Done) -> NotBuiltError:
-        """What cargo said, and where a build script failed, what may be lacking."""
+        """An error with cargo's output, and if a build script failed, with what may be lacking."""
         error = wheels.failed(f"{crate.name} of {self.revision.title}", done, self.log)
         return NotBuiltError(f"{error}\n{_REMEDY}") if _SCRIPT_FAILED in done.output else error
 
     def run_before(self, command: str) -> None:
-        """Run a command in the checkout, which the suite asks for. Raises NotBuiltError where it
+        """Run a command that the suite asks for in the checkout. Raises NotBuiltError if it
         fails."""
         trusted = git.environment(trusted=self.checkout)
         try:
@@ -113,8 +113,8 @@ class Compiler:
             raise wheels.failed(what, done, self.log)
 
     def _features(self, crate: Crate) -> list[str]:
-        """The features to build a crate with: of those that are asked for, or that the project's
-        pyproject.toml turns on, the ones that it has."""
+        """The features to build a crate with: those that it has among the ones asked for, or among
+        those that the project's pyproject.toml turns on."""
         table: dict[str, Any] = {}
         with contextlib.suppress(NotReadError):
             table = schema.read(crate.manifest, dict[str, Any])
@@ -126,8 +126,9 @@ class Compiler:
         return [of for of in own if not _of_python(crate.manifest, of)]
 
     def _scripts_touched(self) -> bool:
-        """Have cargo run the checkout's build scripts again: what one has written into the sources
-        is gone with the commit before, and cargo does not know. Returns whether there are any."""
+        """Make cargo run the checkout's build scripts again. A file that a script wrote among the
+        sources is gone since the last commit, which cargo does not know. Returns whether there are
+        build scripts."""
         folders = (path.parent for path in bench_targets.manifests(self.checkout))
         scripts = [path for of in folders if (path := of / "build.rs").is_file()]
         for path in scripts:
@@ -135,9 +136,9 @@ class Compiler:
         return bool(scripts)
 
     def _root(self, crate: Crate) -> Path:
-        """The manifest of the workspace that a crate is in. One that is in none of the checkout is
-        given one of its own, for the checkout may lie within another, where cargo would look for
-        it. Raises NotBuiltError."""
+        """The manifest of a crate's workspace. A crate that is in no workspace of the checkout gets
+        one of its own, since cargo would also look for one above the checkout. Raises
+        NotBuiltError."""
         path, done = self._located(crate)
         if path is None and "workspace" not in _keys(crate.manifest):
             with crate.manifest.open("a", encoding="utf-8") as file:
@@ -148,8 +149,8 @@ class Compiler:
         return path
 
     def _located(self, crate: Crate) -> tuple[Path | None, Done]:
-        """The manifest of the workspace that cargo takes a crate to be in, where that is within the
-        checkout, and what it said."""
+        """The manifest of the workspace to which cargo assigns a crate, if it is within the
+        checkout; and cargo's output."""
         asked = ("locate-project", "--workspace", "--message-format", "plain")
         done = self._cargo(crate, *asked, "--manifest-path", str(crate.manifest))
         path = Path((done.output.strip().splitlines() or [""])[-1])
@@ -162,7 +163,7 @@ class Compiler:
 
 
 def files_of(crate: Crate) -> Iterator[Path]:
-    """Its Cargo.toml, and what lies in the folders of its benches."""
+    """Its Cargo.toml, and the files in the folders of its benches."""
     yield crate.manifest
     folders = {of.source.parent for of in crate.targets} - {crate.folder, crate.folder / "src"}
     folders = {of for of in folders if of.is_relative_to(crate.folder)}
@@ -173,21 +174,21 @@ def files_of(crate: Crate) -> Iterator[Path]:
 
 
 def _line_tables(root: Path) -> dict[str, str]:
-    """What has cargo write line tables into a workspace's benches: by them alone a profile tells
-    functions that were inlined. Nothing where the workspace or the user says how much is to be
-    written."""
+    """Variables that make cargo write line tables into a workspace's benches, without which a
+    profile cannot name inlined functions. None if the workspace or the user chooses how much debug
+    information is written."""
     own = cargo_told.bench_profiles(root).values()
     chosen = {"CARGO_PROFILE_BENCH_DEBUG", "CARGO_PROFILE_RELEASE_DEBUG"} & {*os.environ}
     if chosen or any("debug" in of for of in own):
         return {}
-    lines = {"CARGO_PROFILE_BENCH_DEBUG": "1"}  # an old cargo knows no "line-tables-only"
+    lines = {"CARGO_PROFILE_BENCH_DEBUG": "1"}  # old versions do not know "line-tables-only"
     if any("strip" in of for of in own):
         lines["CARGO_PROFILE_BENCH_STRIP"] = "none"
     return lines
 
 
 def _programs(output: str) -> dict[str, Path]:
-    """The programs of benches that cargo made, by its messages in JSON among what it said."""
+    """The programs of the benches, from cargo's JSON messages among its output."""
     found = {}
     for line in output.splitlines():
         with contextlib.suppress(json.JSONDecodeError, KeyError, TypeError):
@@ -198,7 +199,7 @@ def _programs(output: str) -> dict[str, Path]:
 
 
 def _of_python(manifest: Path, feature: str) -> bool:
-    """Whether a feature makes an extension of Python, which cannot be linked to a program."""
+    """Whether a feature makes a Python extension, which cannot be linked into a program."""
     with contextlib.suppress(NotReadError):
         table = schema.read(manifest, dict[str, Any]).get("features") or {}
         left, seen = [feature], set[str]()

@@ -1,9 +1,9 @@
-"""Compiled benches: the programs by criterion of a revision, with the suite that is asked for laid
-over its sources.
+"""Compiled benches: a revision's criterion programs, with the suite that is asked for in place of
+its own.
 
-They are built by `cargo bench --no-run`, so with the project's own bench profile, to which line
-tables are added, and run in a copy of the sources that they were built from, since many read files
-that lie there.
+They are built by `cargo bench --no-run`, and so with the project's own bench profile, to which line
+tables are added. They run in a copy of the sources that they were built from, since many read files
+there.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from rlox_opt.system.files import NotReadError
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
-_FORM = "2"  # of what is kept; another number makes all anew
+_FORM = "2"  # the form of what is kept; with another number everything is built anew
 _FACTS, _PROGRAMS, _SOURCES = "built.json", "programs", "sources"
 _RUSTC = re.compile(r"rustc version [^,]*")
 _TAG = "CACHEDIR.TAG"
-_BENCHES = "benches.json"  # as the side's program reads it
+_BENCHES = "benches.json"  # the file that the side's program reads
 _ERROR = re.compile(r"^\s*error(?:\[\w+\])?: .*$", re.MULTILINE)
-_KEPT = 16  # with the sources of each
+_KEPT = 16  # programs, each with its sources
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -53,13 +53,13 @@ class Built(msgspec.Struct, frozen=True):
     made: dict[str, str]
     found: dict[str, str]
     locks: dict[str, str]
-    """What each Cargo.lock said that they were built by, by its path in the checkout."""
+    """The text of each Cargo.lock that they were built with, by its path in the checkout."""
 
     notes: tuple[str, ...] = ()
 
 
 def check(revision: Revision) -> None:
-    """Raises UsageError where more is asked for than cargo can do, or there is no cargo."""
+    """Raises UsageError if more is asked for than cargo can do, or if there is no cargo."""
     cargo()
     if revision.needs_environment:
         raise UsageError(
@@ -71,8 +71,8 @@ def check(revision: Revision) -> None:
 
 @dataclass(frozen=True)
 class ByCriterion:
-    """The programs that are kept in `folder`, of the benches in `suite`, which the `configuration`
-    tells of: where in its checkout it lies, and what is to be run there before."""
+    """The programs that are kept in `folder`, of the benches in `suite`. The `configuration` says
+    where the suite lies in its checkout, and which command must run there before."""
 
     commits: Commits
     suite: Path
@@ -80,11 +80,11 @@ class ByCriterion:
     folder: Path
 
     def build(self, revision: Revision, like: Artefact | None) -> Artefact:
-        """The programs of a revision, built now or kept; where it has no Cargo.lock, with the
-        versions of the other side, `like`.
+        """The programs of a revision, built now or kept. Without a Cargo.lock they are built with
+        the versions of the other side, `like`.
 
         Raises:
-            NotBuiltError: they do not build, with their own suite either.
+            NotBuiltError: they do not build, not even with their own suite.
             UsageError: there is no cargo.
         """
         start = time.monotonic()
@@ -97,7 +97,7 @@ class ByCriterion:
                     source = self.commits.repository()
                     return checkouts.moved(self.folder, lock, source, revision.commit)
 
-            # Also for what is kept: a program may know where its sources lay, and read there.
+            # Also for kept programs: they may read files where their sources lay when compiled.
             checkout, lacking = checked_out()
             place = self.folder / f"bench-{self._key(revision, checkout, seeds)}"
             built = _kept(place)
@@ -125,22 +125,22 @@ class ByCriterion:
 
     @property
     def home(self) -> Path:
-        """The top of the checkout that the suite is from."""
+        """The top of the checkout that the suite comes from."""
         parts = self.configuration.suite.parts
         return self.suite.parents[len(parts) - 1] if parts else self.suite
 
     def crates(self) -> list[Crate]:
-        """Those of the suite."""
+        """The crates of the suite."""
         return bench_targets.measured(self.suite)
 
     def lay_over(self, checkout: Path) -> None:
-        """The suite in a checkout. Raises NotLaidOverError."""
+        """Put the suite into a checkout. Raises NotLaidOverError."""
         for crate in self.crates():
             lay_over(crate, self.folder_of(crate, checkout))
 
     def folder_of(self, crate: Crate, checkout: Path) -> Path:
-        """Where a crate of the suite is in a checkout: in the same folder, or, where it was moved
-        or the suite is from another repository, in that of the one crate of its name."""
+        """Where a crate of the suite is in a checkout: in the same folder. If it was moved, or the
+        suite comes from another repository, it is in the folder of the only crate of its name."""
         same = checkout / crate.folder.relative_to(self.home)
         if not (same / bench_targets.MANIFEST).is_file():
             named = [of.folder for of in bench_targets.crates(checkout) if of.name == crate.name]
@@ -148,13 +148,13 @@ class ByCriterion:
         return same
 
     def sources(self, revision: Revision) -> list[str]:
-        """What git calls the files of a commit, a row each."""
+        """Git's list of the files of a commit, one row each."""
         with as_usage_error():
             listed = self.commits.repository().run("ls-tree", "-r", "-z", revision.commit)
         return [row for row in listed.split("\0") if row]
 
     def _key(self, revision: Revision, checkout: Path, seeds: Mapping[str, str]) -> str:
-        """What the programs are made from, and how."""
+        """A digest of what the programs are made from, and how."""
         suite = [
             f"{path.relative_to(self.home)} {digest(path.read_bytes())}"
             for crate in self.crates()
@@ -175,7 +175,7 @@ class ByCriterion:
 
 @dataclass
 class _Making:
-    """Programs that are made in the folder `new`, and kept in `place`."""
+    """Programs that are made in the folder `new` and then kept in `place`."""
 
     by: ByCriterion
     revision: Revision
@@ -186,8 +186,8 @@ class _Making:
     notes: list[str] = field(default_factory=list)
 
     def build(self, checked_out: Callable[[], object]) -> Built:
-        """Build them by the suite that is asked for, or else by the revision's own, in the checkout
-        as it was."""
+        """Build the programs with the suite that is asked for; if that fails, with the revision's
+        own suite, in the checkout as it was."""
         try:
             self.by.lay_over(self.checkout)
             return self._built([self._here(crate) for crate in self.by.crates()])
@@ -213,7 +213,7 @@ class _Making:
             return built
 
     def _here(self, crate: Crate) -> Crate:
-        """The same crate in this checkout, once the suite is laid over it."""
+        """The same crate in this checkout, after the suite was put there."""
         folder = self.by.folder_of(crate, self.checkout)
         moved = [
             dataclasses.replace(of, source=folder / os.path.relpath(of.source, crate.folder))
@@ -273,12 +273,12 @@ class _Making:
 
 
 def compiled_in(built: Artefact) -> Path:
-    """Where the sources of programs lay when they were compiled, which their line tables tell."""
+    """The folder of the sources when the programs were compiled. Line tables name it."""
     return checkouts.of(built.folder.parents[1])
 
 
 def source(built: Artefact, path: str) -> str | None:
-    """The text of a source in Rust that programs were compiled from; None of another file."""
+    """The text of a Rust source that programs were compiled from; None for another file."""
     there = built.folder.with_name(_SOURCES) / path
     if there.suffix != ".rs" or not there.is_file():
         return None
@@ -286,15 +286,15 @@ def source(built: Artefact, path: str) -> str | None:
 
 
 def _by_rustc(told: Mapping[str, str]) -> dict[str, str]:
-    """What programs tell, without compilers and options of C: those are of libraries that came or
-    went with a dependency."""
+    """What programs show, without C compilers and their options: those belong to libraries that
+    came or went with a dependency."""
     kept = {name: value for name, value in told.items() if name != "optimisation"}
     return {**kept, "compiler": ", ".join(sorted({*_RUSTC.findall(told.get("compiler", ""))}))}
 
 
 def _no_source(folder: str, names: list[str]) -> set[str]:
-    """What of a folder is none of a checkout's sources: git's, and what a cargo that a build script
-    has called has compiled."""
+    """Names in a folder that are not sources of the checkout: git's, and the target folder of a
+    cargo that a build script has called."""
     return {name for name in names if name == ".git" or Path(folder, name, _TAG).is_file()}
 
 
@@ -306,12 +306,12 @@ def _kept(place: Path) -> Built | None:
 
 
 def _locks(like: Artefact | None) -> Mapping[str, str]:
-    """Those that the other side was built by."""
+    """The lock files that the other side was built with."""
     built = _kept(like.folder.parent) if like else None
     return built.locks if built else {}
 
 
 def _reason(error: Exception) -> str:
-    """An error in a line: the compiler's first."""
+    """An error as one line: the compiler's first error."""
     said = _ERROR.search(f"{error}")
     return said[0].strip() if said else f"{error}".splitlines()[0]

@@ -1,8 +1,8 @@
-"""One suite for both sides: the benches of one checkout's crate, laid over the same in another.
+"""One suite for both sides: the benches of one checkout's crate replace those of the same crate in
+another checkout.
 
-The folders of its benches come over, and of its Cargo.toml the tables that only they are built by:
-[[bench]] and the dev-dependencies. All else, the code that is measured and how it is compiled,
-stays.
+The folders of the benches are copied, and those tables of Cargo.toml that only benches need:
+[[bench]] and the dev-dependencies. The measured code and how it is compiled stay as they are.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _OF_BENCHES = re.compile(
 
 
 class NotLaidOverError(Exception):
-    """A suite that another checkout cannot have; the message says why."""
+    """A suite that cannot be put into another checkout; the message says why."""
 
 
 def lay_over(crate: Crate, there: Path) -> None:
-    """The benches of `crate` in place of those of the same crate in the folder `there`. Files that
-    are the same are left alone, so that cargo need not compile them again. Raises
+    """Put the benches of `crate` in place of those of the same crate in the folder `there`. Files
+    that are equal are not touched, so that cargo does not compile them again. Raises
     NotLaidOverError."""
     manifest, places = there / MANIFEST, sorted(_places(crate))
     try:
@@ -50,7 +50,7 @@ def lay_over(crate: Crate, there: Path) -> None:
 
 
 def merged(ours: str, theirs: str) -> str:
-    """The text of a Cargo.toml with what another has for its benches. Raises NotLaidOverError."""
+    """The text of a Cargo.toml with another's tables for benches. Raises NotLaidOverError."""
     try:
         before, of = (_decoded(text) for text in (theirs, ours))
         if _name(before) != _name(of):
@@ -71,7 +71,7 @@ def merged(ours: str, theirs: str) -> str:
 
 
 def _places(crate: Crate) -> set[Path]:
-    """The files and folders that its benches are."""
+    """The files and folders of its benches."""
     return {_place(crate.folder, of) for of in crate.targets}
 
 
@@ -83,7 +83,7 @@ def _place(folder: Path, of: Target) -> Path:
 
 
 def _mirror(ours: Path, theirs: Path) -> None:
-    """Have a folder hold what another does, and nothing else."""
+    """Make a folder equal to another one."""
     there = {path.relative_to(ours) for path in ours.rglob("*")}
     for path in sorted(theirs.rglob("*"), reverse=True):
         if path.relative_to(theirs) not in there:
@@ -116,7 +116,7 @@ def _name(table: dict[str, Any]) -> str:
 
 
 def _of_benches(table: dict[str, Any]) -> dict[str, Any]:
-    """The tables of a Cargo.toml that only benches (and tests) are built by."""
+    """The tables of a Cargo.toml that only benches (and tests) need."""
     found = {name: of for name, of in table.items() if _OF_BENCHES.fullmatch(name)}
     of_targets = {
         name: {key: value for key, value in of.items() if _OF_BENCHES.fullmatch(key)}
@@ -126,7 +126,7 @@ def _of_benches(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rest(table: dict[str, Any]) -> dict[str, Any]:
-    """The others."""
+    """The other tables."""
     rest = {name: of for name, of in table.items() if not _OF_BENCHES.fullmatch(name)}
     of_targets = {
         name: {key: value for key, value in of.items() if not _OF_BENCHES.fullmatch(key)}
@@ -136,7 +136,7 @@ def _rest(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """A text of TOML by its tables: the name of each, and its lines with its header."""
+    """The tables of a TOML text: the name of each, and its lines with the header."""
     name, lines = "", list[str]()
     for line in text.splitlines(keepends=True):
         if header := _HEADER.match(line):

@@ -1,7 +1,7 @@
-"""A wheel by the back-end that a commit's own pyproject.toml names, as PEP 517 says.
+"""A wheel made by PEP 517: by the back-end that a commit's own pyproject.toml names.
 
-uv builds it in an environment of its own, with the build requirements that we have pinned, so that
-both sides are built by the same versions of them unless a commit asks for others.
+uv builds it in an isolated environment with pinned build requirements, so that both sides are built
+by the same versions of them unless a commit asks for others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rlox_opt.system.files import NotReadError
 from rlox_opt.system.usage import UsageError
 from rlox_opt.system.uv import environment, uv
 
-# What builds a project that names no back-end, by PEP 517.
+# The back-end of a project that names none, by PEP 517.
 _LEGACY = "setuptools.build_meta:__legacy__"
 _LEGACY_REQUIRES = ("setuptools>=40.8.0", "wheel")
 _MATURIN, _SETUPTOOLS_RUST = "maturin", "setuptools-rust"
@@ -37,45 +37,46 @@ _ARGUMENTS = "MATURIN_PEP517_ARGS"
 
 @dataclass(frozen=True)
 class Asked:
-    """What a commit asks for: its `backend`, what that `requires`, which versions of Python, and
-    the cargo `features` that it turns on itself."""
+    """What a commit asks for: its `backend`, what the back-end `requires`, the versions of Python,
+    and the cargo `features` that the commit turns on itself."""
 
     backend: str = _LEGACY
     requires: tuple[str, ...] = _LEGACY_REQUIRES
     python: str = ""
     features: tuple[str, ...] = ()
     there: bool = False
-    """Whether the commit has anything that could be built."""
+    """Whether the commit contains anything that could be built."""
 
     declared: bool = False
-    """Whether it says how: by a table [build-system], or by a setup.py."""
+    """Whether it says how it is built: by a table [build-system], or by a setup.py."""
 
     path: tuple[str, ...] = ()
-    """Folders of the project that the back-end lies in, where it is the project's own."""
+    """Folders of the project that contain the back-end, if it is the project's own."""
 
     offered: Mapping[str, str] = field(default_factory=dict)
-    """What it names for an extra or a group, and the table that does."""
+    """The distributions that it names in an extra or a group, with the name of that table."""
 
     @property
     def by_maturin(self) -> bool:
-        """Whether its features are cargo's, and its back-end, or what that wraps, knows them."""
+        """Whether its features are cargo's and its back-end, or the one that this wraps, knows
+        them."""
         return self.backend.startswith(_MATURIN) or _MATURIN in map(name_of, self.requires)
 
 
 def asked_by(commits: Commits, commit: str, project: PurePosixPath) -> Asked:
-    """What a commit asks for, in the folder `project`."""
+    """What a commit asks for in the folder `project`."""
     return asked(lambda name: commits.text(commit, str(project / name)))
 
 
 def asked(text: Callable[[str], str]) -> Asked:
-    """What a commit asks for, by the texts of its files ("" where it has none)."""
+    """What a commit asks for, by the texts of its files ("" for a missing one)."""
     files = {name: text(name) for name in ("pyproject.toml", "setup.cfg", "setup.py")}
     table: dict[str, Any] = {}
     with contextlib.suppress(NotReadError):
         table = schema.parse(files["pyproject.toml"], dict[str, Any], Path("pyproject.toml"))
     system = _of(table, "build-system")
     requires = system.get("requires")
-    # A table without a back-end means setuptools, with what it requires.
+    # A table without a back-end means setuptools, with the requirements in the table.
     return Asked(
         backend=str(system.get("build-backend") or _LEGACY),
         requires=_texts(requires) if isinstance(requires, list) else _LEGACY_REQUIRES,
@@ -96,9 +97,9 @@ def also_required(
     env: Mapping[str, str],
     limit_s: float,
 ) -> tuple[str, ...] | None:
-    """What the back-end asks for besides, to build a wheel of the folder `project`: it is asked in
-    the environment of `python`, which has what pyproject.toml requires. None where it fails: the
-    build will tell why."""
+    """What the back-end requires besides, to build a wheel of the folder `project`. It is asked in
+    the environment of `python`, which has what pyproject.toml requires. None if that fails: the
+    build will then show why."""
 
     def ask(
         cmd: Sequence[str],
@@ -113,7 +114,7 @@ def also_required(
 
     failing = CalledProcessError, OSError, ValueError, BackendUnavailable
     with contextlib.suppress(*failing), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of the back-end, which are its project's to mend
+        warnings.simplefilter("ignore")  # of the back-end, which concern its project
         hooks = BuildBackendHookCaller(
             str(project), asked.backend, asked.path or None, ask, str(python)
         )
@@ -132,14 +133,14 @@ def build(
     log: Path,
     limit_s: float,
 ) -> Path:
-    """The wheel of the folder `project` of a checkout, in the folder `out`.
+    """Build the wheel of the folder `project` of a checkout into the folder `out`.
 
     Raises:
-        NotBuiltError: it does not build; the message ends with the last lines of what was said,
-            all of which is in the file `log`.
+        NotBuiltError: it does not build. The message ends with the last lines of the output, all of
+            which is in the file `log`.
     """
     constrained: tuple[str | Path, ...] = ()
-    if pins:  # uv warns of a file without any
+    if pins:  # uv would warn of an empty file
         constraints = out / "constraints.txt"
         constraints.write_text("".join(f"{pin}\n" for pin in pins))
         constrained = ("--build-constraints", constraints)
@@ -158,11 +159,11 @@ def build(
 def variables(
     asked: Asked, revision: Revision, target: Path, env: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables to build with, on top of `env`: the features that are asked for, and the one
-    folder of what cargo compiles, so that a commit compiles only what it changed.
+    """The variables to build with, added to `env`: the features that are asked for, and cargo's
+    target folder, which all commits share so that each compiles only what it changed.
 
     Raises:
-        UsageError: features are asked for that the back-end knows nothing of.
+        UsageError: features are asked for that the back-end does not know.
     """
     told = {"CARGO_TARGET_DIR": str(target)}
     if revision.features is None or revision.features == asked.features:
@@ -175,13 +176,13 @@ def variables(
             f"takes none from outside; write them where the project names its own, and compare "
             f"that with what is committed: rlox-opt diff HEAD ."
         )
-    # An empty list still takes the place of the one in pyproject.toml.
+    # Even an empty list replaces the one in pyproject.toml.
     words = [env.get(_ARGUMENTS, ""), f"--features={','.join(revision.features)}"]
     return told | {_ARGUMENTS: " ".join(filter(None, words))}
 
 
 def _python(table: Mapping[str, Any], cfg: str, setup: str) -> str:
-    """Which versions of Python a package asks for."""
+    """The versions of Python that a package asks for."""
     for found in (
         _of(table, "project").get("requires-python"),
         _of(table, "tool", "flit", "metadata").get("requires-python"),
@@ -198,7 +199,7 @@ def _python(table: Mapping[str, Any], cfg: str, setup: str) -> str:
 
 
 def _offered(table: Mapping[str, Any]) -> dict[str, str]:
-    """What the extras and the groups of a pyproject.toml name, the first of each name."""
+    """What the extras and groups of a pyproject.toml name, the first entry of each name."""
     found: dict[str, tuple[str, str]] = {}
     for names in (("project", "optional-dependencies"), ("dependency-groups",)):
         for group, listed in _of(table, *names).items():
@@ -209,12 +210,12 @@ def _offered(table: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _texts(listed: object) -> tuple[str, ...]:
-    """The texts of a list; none where it is no list."""
+    """The texts of a list; none if it is no list."""
     return tuple(of for of in listed if isinstance(of, str)) if isinstance(listed, list) else ()
 
 
 def _of(table: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """A table within a table; an empty one where it is none."""
+    """The table under these names; an empty one if there is none."""
     for name in names:
         inner = table.get(name) if isinstance(table, dict) else None
         table = inner if isinstance(inner, dict) else {}

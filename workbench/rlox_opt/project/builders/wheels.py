@@ -1,4 +1,4 @@
-"""Wheels that are kept as the folders that they install into, with what is known of each."""
+"""Wheels that are kept as installed folders, with what is known of each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.uv import reason, uv
 
 _PACKAGE, _FACTS = "package", "built.json"
-# Variables that builds heed: of compilers, and of the tools that call them.
+# Variables that influence builds: those of compilers, and of the tools that call them.
 _HEEDED = re.compile(
     r"(CC|CXX|CPP|FC|AR|LD|LDSHARED|LDCXXSHARED|ARCHFLAGS|MACOSX_DEPLOYMENT_TARGET|RUSTC\w*|"
     r"\w*FLAGS|(CARGO|MATURIN|PYO3|CYTHON|SETUPTOOLS|CMAKE|MESON|SKBUILD|NPY|PKG_CONFIG|HATCH|PDM|"
     r"FLIT|POETRY)_\w+|CYTHON\w*|\w+_CONFIG|USE_\w+)"
 )
-# Where things are fetched from and kept; what make tells the makes that it calls (how many jobs);
-# and what nobody may read in a result.
+# Variables without influence: where files are downloaded from and kept, the number of make's jobs;
+# and secrets, which must not stand in a result.
 _OF_NO_MATTER = re.compile(
     r"M(AKE)?FLAGS|CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|"
     r"\w*(TOKEN|PASS|SECRET|CREDENTIAL|AUTH|KEY)\w*"
@@ -43,13 +43,13 @@ class Built(msgspec.Struct, frozen=True):
     name: str
     version: str
     commit: str
-    """At which it was built; another with the same sources may have taken it."""
+    """The commit at which it was built. Another commit with the same sources may use it."""
 
     requires: tuple[str, ...]
     """What it needs to run, by its own metadata."""
 
     named: tuple[str, ...]
-    """What its metadata names at all, for extras too."""
+    """All names in its metadata, with those of extras."""
 
     digests: dict[str, str]
     packages: tuple[str, ...]
@@ -58,7 +58,7 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def kept(folder: Path) -> Built | None:
-    """The wheel that is kept in `folder`, which is then the one used last; None where none is."""
+    """The wheel that is kept in `folder`, which is marked as used last; None without one."""
     try:
         built = schema.read(folder / _FACTS, Built)
     except NotReadError:
@@ -76,13 +76,13 @@ def package(folder: Path) -> Path:
 def keep(
     wheel: Path | str, python: Path, commit: str, made: Mapping[str, str], folder: Path, *how: str
 ) -> Built:
-    """Install a wheel, or a release by its name, into `folder`, for an interpreter: whole or not
-    at all. `how` are options of uv. Raises NotBuiltError."""
+    """Install a wheel, or a release by its name, into `folder` for an interpreter: completely or
+    not at all. `how` are options of uv. Raises NotBuiltError."""
     with scratch(folder.parent) as making:
         new = making / "new"
         target = new / _PACKAGE
         words = ("pip", "install", "--quiet", "--no-deps", "--python", python, "--target", target)
-        # Compiled once: every process that runs it loads a copy.
+        # Compiled here once: every process that runs it loads a copy.
         done = uv(*words, "--compile-bytecode", *how, wheel, cwd=making)
         if done.status:
             name = wheel.name if isinstance(wheel, Path) else wheel
@@ -92,7 +92,7 @@ def keep(
 
 def described(new: Path, commit: str, made: Mapping[str, str], folder: Path) -> Built:
     """Write down what is known of the modules in `new`/package, and move them to `folder`. Raises
-    NotBuiltError where nothing is there."""
+    NotBuiltError if there are none."""
     target = package(new)
     found = [*metadata.distributions(path=[str(target)])]
     if not found or not packages_in(target):
@@ -117,14 +117,14 @@ def described(new: Path, commit: str, made: Mapping[str, str], folder: Path) -> 
 
 
 def failed(title: str, done: Done, log: Path) -> NotBuiltError:
-    """A build that failed, all of whose output is kept in `log`: its last lines."""
+    """The error for a failed build: its last lines of output, all of which is kept in `log`."""
     files.write(log, done.output)
     late = f" within {done.seconds:.0f} s" if done.late else ""
     return NotBuiltError(f"{title} does not build{late} ({log}):\n{done.tail}")
 
 
 def only_wheel(folder: Path, title: str) -> Path:
-    """The one wheel in a folder. Raises NotBuiltError where there is none, or several."""
+    """The one wheel in a folder. Raises NotBuiltError unless there is exactly one."""
     wheels = sorted(folder.glob("*.whl"))
     if len(wheels) != 1:
         what = ", ".join(path.name for path in wheels) or "none"
@@ -133,14 +133,14 @@ def only_wheel(folder: Path, title: str) -> Path:
 
 
 def heeded(env: Mapping[str, str], also: Mapping[str, str]) -> dict[str, str]:
-    """Of the variables in `env`, those that builds heed, and all of `also`."""
+    """The variables of `env` that influence builds, and all of `also`."""
     fit = {name: value for name, value in env.items() if _HEEDED.fullmatch(name)}
     return {n: v for n, v in fit.items() if not _OF_NO_MATTER.fullmatch(n)} | {**also}
 
 
 @functools.cache
 def compilers(folder: Path) -> str:
-    """The compilers that builds in a folder would call, with their versions."""
+    """The compilers that a build in a folder would call, with their versions."""
     said = []
     for variable, program in (("CC", "cc"), ("CXX", "c++"), ("RUSTC", "rustc")):
         words = os.environ.get(variable, program).split()
@@ -151,12 +151,12 @@ def compilers(folder: Path) -> str:
 
 
 def _needed(requires: list[str]) -> tuple[str, ...]:
-    """Requirements, without those of extras."""
+    """The requirements without those of extras."""
     needed = []
     for text in requires:
         try:
             marker = Requirement(text).marker
-        except InvalidRequirement:  # of an old package: uv says what is wrong with it
+        except InvalidRequirement:  # of an old package; uv will say what is wrong
             marker = None
         if marker is None or "extra" not in str(marker) or marker.evaluate({"extra": ""}):
             needed.append(text)

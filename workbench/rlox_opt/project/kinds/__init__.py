@@ -1,7 +1,7 @@
-"""The kinds of suites, and which of them a project has: the one place where that is decided.
+"""The kinds of suites, and the choice of a project's kind, which is made only here.
 
-An asv.conf.json makes it a suite of asv. Else `suite` of `[tool.rlox-opt]`, or `--suite`, names a
-file or folder, and the first kind takes it that finds its own benchmarks there. Where nothing is
+With an asv.conf.json the suite is asv's. Otherwise `suite` of `[tool.rlox-opt]`, or `--suite`,
+names a file or folder, and it goes to the first kind that finds its benchmarks there. If nothing is
 named, every kind is asked what it finds.
 """
 
@@ -24,7 +24,7 @@ from rlox_opt.system.usage import UsageError
 __all__ = ["ASV", "OTHERS", "Kind", "chosen", "names", "of", "taking"]
 
 OTHERS: tuple[Kind, ...] = (OfCommands(), Pytest(), Criterion())
-"""All but asv's, in the order in which they are asked."""
+"""All kinds but asv's, in the order in which they are asked."""
 
 ASV: Kind = Asv()
 
@@ -35,13 +35,13 @@ def of(configuration: Configuration) -> Kind:
 
 
 def names() -> str:
-    """What a suite may be, for people."""
+    """What a suite may be, for messages."""
     return " or ".join(kind.called for kind in (ASV, *OTHERS))
 
 
 def taking(top: Path, path: PurePosixPath) -> Kind | None:
-    """The kind other than asv's that a file or folder of the checkout `top` is a suite of; None
-    where there is none, or where an asv.conf.json lies in it."""
+    """The kind, other than asv's, of which a file or folder of the checkout `top` is a suite. None
+    if there is none, or if an asv.conf.json lies in it."""
     if path.name in NAMES or any((top / path / name).exists() for name in NAMES):
         return None
     return next((kind for kind in OTHERS if kind.takes(top, path)), None)
@@ -50,12 +50,12 @@ def taking(top: Path, path: PurePosixPath) -> Kind | None:
 def chosen(
     top: Path, root: PurePosixPath, wanted: str = "", listed: Iterable[str] | None = None
 ) -> Configuration:
-    """The suite of the project in the folder `root` of the checkout `top`: the one that is `wanted`
-    (a path from `root`), else the only one. `listed` are the files that count (all).
+    """The suite of the project in the folder `root` of the checkout `top`: the `wanted` one (a path
+    from `root`), otherwise the only one. `listed` are the files to look at (all).
 
     Raises:
         NoSuiteError: there is none.
-        UsageError: there are several, or what says what it is cannot be read.
+        UsageError: there are several, or the file that describes it cannot be read.
     """
     files = None if listed is None else [*listed]
     if wanted:

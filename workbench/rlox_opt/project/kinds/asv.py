@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project import asv_files, suite_source
 from rlox_opt.project.asv_configuration import Configuration
 
 
 class Asv:
-    """asv's. Nothing is copied, for asv's benchmarks are run where they lie, too."""
+    """asv's kind. Nothing is copied, since asv too runs benchmarks in place."""
 
     name = "asv"
     called = "an asv.conf.json, a folder of asv benchmarks"

@@ -1,4 +1,4 @@
-"""Suites of commands: whole programs, which `[tool.rlox-opt.suite]` of pyproject.toml names."""
+"""Suites of commands: whole programs, named in `[tool.rlox-opt.suite]` of pyproject.toml."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError
@@ -29,15 +29,15 @@ class Commands(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """`[tool.rlox-opt.suite]`, a suite of whole programs."""
 
     commands: dict[str, str] | list[str]
-    """Command lines by name, or a list of them, which are then their own names. They are split as a
-    shell splits words, and run without one."""
+    """Command lines by name, or a list of them, which are then their own names. They are split into
+    words as a shell does it, and run without a shell."""
 
     files: tuple[str, ...] = ()
-    """Files and folders, from the project's root, of which each run gets a copy in its folder, at
+    """Files and folders, from the project's root. Each run gets a copy of them in its folder, at
     the same place."""
 
     requires: tuple[str, ...] = ()
-    """What the commands need beside the package, as pip names it."""
+    """What the commands need besides the package, in pip's form."""
 
     env: dict[str, str] = {}
     """Variables to run them with."""
@@ -82,7 +82,7 @@ def _words(name: str, line: str) -> list[str]:
 
 
 class OfCommands:
-    """What pyproject.toml says. The file is the suite, so that each commit has its own."""
+    """The kind of these suites. pyproject.toml is the suite, so that each commit has its own."""
 
     name = "commands"
     called = f"a pyproject.toml with commands under [{_TABLE}]"
@@ -143,7 +143,7 @@ class OfCommands:
 
 
 def _read(path: Path, named: str) -> Commands:
-    """The table of a pyproject.toml, which messages call `named`. Raises UsageError."""
+    """The table of a pyproject.toml. `named` is the file's name in messages. Raises UsageError."""
     try:
         table: Any = schema.read(path, dict[str, Any])
     except NotReadError as error:
@@ -162,7 +162,7 @@ def _read(path: Path, named: str) -> Commands:
 
 
 def _copy(there: Path, to: Path, named: str) -> None:
-    """Raises UsageError where nothing is there."""
+    """Copy a file or folder. Raises UsageError if it does not exist."""
     if not os.path.lexists(there):
         raise UsageError(
             f"{named}: [{_TABLE}]: files: {there.name} is not in {there.parent}; name what the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project import bench_targets
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.bench_targets import MANIFEST
@@ -13,8 +13,8 @@ from rlox_opt.system.usage import UsageError
 
 
 class Criterion:
-    """Those of all crates in a folder and below, or of one crate. A side is the compiled programs
-    (see `builders.criterion`), and whoever lays the suite over its sources is its builder."""
+    """The benches of all crates in a folder and below, or of one crate. A side consists of compiled
+    programs (see `builders.criterion`), and its builder puts the suite among its sources."""
 
     name = "criterion"
     called = "a folder with a crate that has benches by criterion"
@@ -52,7 +52,7 @@ class Criterion:
         return [each for crate in crates for each in crate.uncovered]
 
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
-        # What it costs to try one is its program's to say; the first program is as good as any.
+        # What a trial costs is not known before the program runs, so the first program is taken.
         return f"{names[0].partition('::')[0]}::"
 
     def laid_out(

@@ -1,5 +1,5 @@
-"""What differs between kinds of suites: how one is found, what its source tells, and how its sides
-run it."""
+"""What differs between kinds of suites: how a suite is found, what its source shows, and how its
+sides are run."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project.asv_configuration import Configuration
 
 
 class Kind(Protocol):
-    """A kind of suite. `top` is the top of a checkout; paths within are from there. A suite is a
+    """A kind of suite. `top` is the top of a checkout, and paths are relative to it. A suite is a
     folder or a file: `top / configuration.suite`."""
 
     name: str
-    """As `Configuration.kind` has it."""
+    """The name, as in `Configuration.kind`."""
 
     called: str
-    """Of what it is, for people: "a folder of asv benchmarks"."""
+    """The name for messages: "a folder of asv benchmarks"."""
 
     found_by: str
-    """What it is found by where nothing names it, for people."""
+    """How such a suite is found if nothing names it, for messages."""
 
     none: str
-    """What makes a suite have no benchmark, for people."""
+    """What a suite without benchmarks lacks, for messages."""
 
     together: bool
-    """Whether one process may have several sides."""
+    """Whether several sides may run in one process."""
 
     def there(
         self, top: Path, root: PurePosixPath, listed: Sequence[str] | None
     ) -> list[PurePosixPath]:
-        """The suites of this kind that the project in `root` has; of the files `listed`, if
+        """The suites of this kind that the project in `root` has, among the files `listed` if
         given."""
 
     def takes(self, top: Path, path: PurePosixPath) -> bool:
-        """Whether a file or folder is a suite of this kind. One that is not there is none."""
+        """Whether a file or folder is a suite of this kind; False if it does not exist."""
 
     def suite(self, top: Path, root: PurePosixPath, path: PurePosixPath) -> Configuration:
-        """What is known of the suite in `path`, which is of the project in `root`: its `kind` and
-        `path`, what it requires, and notes on that. Raises UsageError."""
+        """What is known of the suite in `path` of the project in `root`: its `kind` and `path`,
+        what it requires, and notes on that. Raises UsageError."""
 
     def benchmarks(self, suite: Path) -> list[str]:
-        """The names that its source tells, as `--bench` finds them; without importing it."""
+        """The benchmarks' names as its source shows them, for `--bench`; nothing is imported."""
 
     def any_benchmark(self, suite: Path) -> bool:
-        """Whether it may have a benchmark at all."""
+        """Whether it may have any benchmark."""
 
     def uncovered(self, suite: Path) -> list[str]:
-        """What looks like a benchmark and is never run, a sentence each."""
+        """What looks like a benchmark and is never run, one sentence each."""
 
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
-        """Of benchmarks, one or more, one that costs least to try."""
+        """Of these benchmarks, at least one, the one that costs least to try."""
 
     def laid_out(
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path
     ) -> Suite:
-        """What the sides run: the program of this kind in `harness/inside`, and what it is told.
-        Files that a run may change are copied into the scratch `folder` first."""
+        """What the sides run: this kind's program in `harness/inside`, with its settings. Files
+        that a run may change are first copied into the scratch `folder`."""

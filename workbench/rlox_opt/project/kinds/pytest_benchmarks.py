@@ -1,5 +1,5 @@
-"""Suites of pytest-benchmark and pytest-codspeed: tests that take the fixture `benchmark`, or have
-that mark."""
+"""Suites of pytest-benchmark and pytest-codspeed: tests with the fixture or the mark
+`benchmark`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.harness.arms import Suite
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project import asv_files
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.kinds import pytest_requires, pytest_source
 from rlox_opt.system import git
 from rlox_opt.system.files import NotReadError, read_text
 
-# Files that may have pytest's settings, in pytest's order, and what then stands in them.
+# Files with pytest's settings, in pytest's order, and the header that each must contain.
 _SETTINGS = (
     ("pytest.toml", ""),
     (".pytest.toml", ""),
@@ -27,12 +27,12 @@ _SETTINGS = (
     ("tox.ini", r"(?m)^\[pytest\]"),
     ("setup.cfg", r"(?m)^\[tool:pytest\]"),
 )
-_OF_TESTS = re.compile(r"test|bench|perf")  # names of folders
+_OF_TESTS = re.compile(r"test|bench|perf")  # in names of folders
 _OF_A_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
 
 
 class Pytest:
-    """pytest's, run from a copy: a test may write beside itself."""
+    """pytest's kind. A suite is run from a copy, since a test may write files beside itself."""
 
     name = "pytest"
     called = "a file or folder of pytest benchmarks"
@@ -80,7 +80,7 @@ class Pytest:
     def uncovered(self, suite: Path) -> list[str]:
         root, settings = _root_of(suite)
         if settings and re.search(r"\bpython_(files|classes|functions)\b", _text(settings)):
-            return []  # it has names of its own
+            return []  # the user has chosen other names for collection
         return pytest_source.uncovered(suite, root)
 
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
@@ -93,7 +93,7 @@ class Pytest:
         copy = folder / "suite"
         _copied(root, copy)
         if settings is None:
-            own = folder / "pytest.ini"  # so that pytest looks for no other
+            own = folder / "pytest.ini"  # an empty file, so that pytest looks for no other
             own.write_text("[pytest]\n")
         else:
             own = copy / settings.relative_to(root)
@@ -103,14 +103,14 @@ class Pytest:
 
 
 def _listed(top: Path, root: PurePosixPath, listed: Sequence[str]) -> list[Path]:
-    """Of files that are listed from the top, those of Python within the root."""
+    """The Python files within the root, among those listed from the top."""
     of = (PurePosixPath(name) for name in listed if name.endswith(".py"))
     return [top / path for path in of if path.is_relative_to(root) and (top / path).is_file()]
 
 
 def _root_of(suite: Path) -> tuple[Path, Path | None]:
-    """The folder from which pytest names the tests of a suite, and its file of settings there: the
-    nearest that has one, or that a project lies in; else its own."""
+    """The folder from which pytest names the tests of a suite, and the settings file there. It is
+    the nearest folder upwards with settings or a project, otherwise the suite's own."""
     home = suite if suite.is_dir() else suite.parent
     for folder in (home, *home.parents):
         for name, pattern in _SETTINGS:
@@ -125,12 +125,12 @@ def _root_of(suite: Path) -> tuple[Path, Path | None]:
 
 
 def _within(root: Path, file: str) -> tuple[str, str] | None:
-    """Of a file within a package that is built, what of the suite stands in that package's place,
-    as Python names it: the nearest folder of tests, else the file alone; and the folder that the
-    package lies in, from the root. None for a file beside the packages, or in one of tests alone.
+    """For a file within a package that is built: the module that takes the place of the package's
+    own (the nearest folder of tests, otherwise the file alone), and the folder that contains the
+    package, from the root. None for a file beside the packages, or in a package of tests alone.
     """
     parts = PurePosixPath(file).with_suffix("").parts
-    first = len(parts) - 1  # the part that the outermost package is
+    first = len(parts) - 1  # the index of the outermost package
     while first and (root.joinpath(*parts[:first]) / "__init__.py").exists():
         first -= 1
     names = parts[first:]
@@ -149,9 +149,9 @@ def _text(path: Path) -> str:
 
 
 def _copied(root: Path, copy: Path) -> None:
-    """A copy of what git has of a folder, or would add; of all where it lies in no checkout."""
+    """Copy the files of a folder that git has or would add; outside a checkout, all of them."""
     names = _of_git(root)
-    if not names:  # in no checkout, or among our own files, which git passes over
+    if not names:  # outside a checkout, or in the workbench's own folder, which git ignores
         shutil.copytree(root, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         return
     for name in names:

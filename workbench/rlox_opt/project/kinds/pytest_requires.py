@@ -1,6 +1,6 @@
-"""What a project says that its tests require: an extra, a dependency group, or a file of
-requirements; the first of them that names pytest and a plug-in of benchmarks, or else the first of
-each."""
+"""The requirements of a project's tests: those of an extra, a dependency group, or a file of
+requirements. The first of them that names pytest and a benchmark plug-in is taken; if none does,
+the first that names either."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from rlox_opt.system.files import NotReadError, read_text
 
 _PLUG_INS = {"pytest-benchmark", "pytest-codspeed", "pytest-speed"}
 _RUNNER = "pytest>=7"
-_OPTION = re.compile(r"\s--?[a-z][\w-]*[ =].*|\s+\\$")  # after a requirement, such as --hash=…
+_OPTION = re.compile(r"\s--?[a-z][\w-]*[ =].*|\s+\\$")  # options after one, such as --hash=…
 _INCLUDED = re.compile(r"(?:-r|--requirement)[ =]*(\S+)")
 _DEEPEST = 8
 
 
 class Taken(NamedTuple):
-    """Requirements, and what they are from, for people."""
+    """Requirements, and for users, where they come from."""
 
     requirements: tuple[str, ...]
     source: str
 
 
 def found(root: Path) -> Taken:
-    """Those of the project in a folder. pytest itself is always among them."""
+    """The requirements of the tests of the project in a folder. pytest is always among them."""
     sources = [of for of in _sources(root) if of.requirements]
     with_plug_in = [of for of in sources if _names(of) & _PLUG_INS]
     with_pytest = [of for of in sources if "pytest" in _names(of)]
@@ -48,7 +48,7 @@ def _names(of: Taken) -> set[str]:
 
 def _sources(root: Path) -> Iterator[Taken]:
     table: Mapping[str, Any] = {}
-    with contextlib.suppress(NotReadError):  # whoever builds it tells of it
+    with contextlib.suppress(NotReadError):  # the builder raises this error
         table = schema.read(root / "pyproject.toml", dict[str, Any])
     project, tool = _table(table, "project"), _table(table, "tool")
     own = canonicalize_name(str(project.get("name", "")))
@@ -89,7 +89,7 @@ def _of_group(groups: Mapping[str, Any], name: str, depth: int = 0) -> Iterator[
 
 
 def _of_extra(extras: Mapping[str, Any], name: str, own: str, depth: int = 0) -> Iterator[str]:
-    """Those of an extra; what it has of the project's own other extras, written out."""
+    """The requirements of an extra, with the project's other extras that it names written out."""
     for each in _texts(extras.get(name)) if depth < _DEEPEST else ():
         if _name(each) != own:
             yield each
@@ -99,12 +99,12 @@ def _of_extra(extras: Mapping[str, Any], name: str, own: str, depth: int = 0) ->
 
 
 def _of_poetry(of: Mapping[str, Any]) -> tuple[str, ...]:
-    """By name alone, for poetry writes versions in a way of its own."""
+    """The names alone, since poetry has a notation of its own for versions."""
     return tuple(name for name in of if name != "python")
 
 
 def _of_file(path: Path, depth: int = 0) -> Iterator[str]:
-    """Of a file of requirements, and of those that it includes, what names a distribution."""
+    """The distributions in a file of requirements and in the files that it includes."""
     text = ""
     with contextlib.suppress(NotReadError):
         text = read_text(path, errors="replace")
@@ -118,7 +118,7 @@ def _of_file(path: Path, depth: int = 0) -> Iterator[str]:
 
 
 def _name(text: str) -> str:
-    """The distribution that a requirement names; "" where it is none."""
+    """The distribution that a requirement names; "" if it is no requirement."""
     try:
         return str(canonicalize_name(Requirement(text).name))
     except InvalidRequirement:

@@ -1,5 +1,5 @@
-"""Benchmarks among pytest's tests, as their source tells them, without importing it: those that
-take the fixture `benchmark` or have that mark."""
+"""Benchmarks among pytest tests, as their source shows them, without importing it: tests with the
+fixture or the mark `benchmark`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _NAMES = "pytest takes functions whose names begin with test, in classes whose n
 
 @dataclass
 class _File:
-    """What a file has: its benchmarks by line and name within the file; and whether any is there
-    that has no such name, as in a class whose fixture takes `benchmark` for all."""
+    """The benchmarks of a file by line and name; and whether the file has others without such a
+    name, as in a class whose fixture takes `benchmark` for all its tests."""
 
     tests: list[tuple[int, str]] = field(default_factory=list)
     lost: list[tuple[int, str]] = field(default_factory=list)
@@ -32,13 +32,12 @@ class _File:
 
 
 def files(folder: Path, listed: Iterable[Path] | None = None) -> list[Path]:
-    """The files with benchmarks in a folder, or among those that are listed; of a file itself, that
-    one."""
+    """The files with benchmarks in a folder, or among those listed; for a file, that file."""
     return [*_found(_python_files(folder) if listed is None else listed)]
 
 
 def benchmarks(suite: Path, root: Path) -> list[str]:
-    """The names of those in a folder or file, as pytest calls them from its root, without
+    """The names of the benchmarks in a folder or file, as pytest has them from its root, without
     parameters, in the source's order."""
     found = _found(_python_files(suite))
     return [
@@ -47,7 +46,7 @@ def benchmarks(suite: Path, root: Path) -> list[str]:
 
 
 def uncovered(suite: Path, root: Path) -> list[str]:
-    """What takes the fixture and is never collected by pytest's own names, a sentence each."""
+    """Tests with the fixture that pytest's usual names never collect, one sentence each."""
     told = []
     for path, of in _found(_python_files(suite)).items():
         where = f"{path.relative_to(root)}"
@@ -71,8 +70,8 @@ def _python_files(suite: Path) -> list[Path]:
 
 
 def _found(paths: Iterable[Path]) -> dict[Path, _File]:
-    """Of those files that have benchmarks, what they have. Fixtures that take `benchmark` are as
-    good as that, also those that conftest.py files have."""
+    """The files that have benchmarks, with them. Fixtures that take `benchmark`, in conftest.py
+    files as well, count as that fixture."""
     trees = {}
     for path in paths:
         try:
@@ -80,7 +79,7 @@ def _found(paths: Iterable[Path]) -> dict[Path, _File]:
             if path.suffix == ".py" and ("benchmark" in text or _IS_FIXTURE.search(text)):
                 trees[path] = ast.parse(text)
         except (NotReadError, SyntaxError, ValueError, RecursionError):
-            continue  # the side that imports it tells of it
+            continue  # an import reports the error
     names = {*_FIXTURES}
     fixtures = [of for tree in trees.values() for of in ast.walk(tree) if _is_fixture(of)]
     while more := {of.name for of in fixtures if _takes(of, names)} - names:
@@ -127,7 +126,7 @@ def _is_marked(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> b
 
 
 def _all_marked(body: list[ast.stmt]) -> bool:
-    """Whether `pytestmark` marks all that a module or class has."""
+    """Whether `pytestmark` marks everything in a module or class."""
     return any(
         isinstance(node, ast.Assign)
         and any(isinstance(of, ast.Name) and of.id == "pytestmark" for of in node.targets)

@@ -1,1 +1,1 @@
-"""What is wrong with a suite of benchmarks: what its source tells, and what shows when it runs."""
+"""What is wrong with a suite of benchmarks, by its source and by running it."""

@@ -1,8 +1,8 @@
-"""What shows of a suite's benchmarks when a build runs them: failures, calls that change what their
-setup made, and calls that are too short for the clock.
+"""Faults of a suite that appear when a build runs it: failures, calls that change what their setup
+made, and calls that are too short for the clock.
 
-A machine's noise must not be taken for any of it. So what is found shows in each of some setups,
-and once more in a process of its own.
+The noise of a machine must not be taken for a fault. So a fault must appear after each of several
+setups, and once more in another process.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from rlox_opt.harness.restarts import ContestError, ProcessEndedError, SkippedEr
 from rlox_opt.project.lint.finding import Finding
 from rlox_opt.project.lint.source import Benchmark
 
-_SETUPS = 5  # that drift must show in, each of them
+_SETUPS = 5  # a drift must appear after each of them
 _DRIFT = math.log(1.1)
 _BLOCK_S, _MOST_BLOCKS, _LEAST_BLOCKS = 0.00025, 32, 12
-_SETTLING = 2  # blocks before what is compared: caches fill, the interpreter specialises
-_SETUP_S = 0.3  # of blocks after one setup
-_READINGS = 40  # of the clock that the calls of one setup must outlast: two are then below 5 %
+_SETTLING = 2  # blocks that are left out, while caches fill and the interpreter specialises code
+_SETUP_S = 0.3  # the time for blocks after one setup
+_READINGS = 40  # of the clock: calls after one setup must last longer, so that two are below 5 %
 _TOLD = 200  # characters of a reason
 
 
 @dataclass
 class Run:
-    """Runs the benchmarks of head, and what fails there of base too, where `packages` has it.
-    `sources` are the benchmarks in the suite's files, by name without parameters; what stands in
-    none is told of `suite`."""
+    """Runs the benchmarks of head; what fails there is also run on base, if `packages` has it.
+    `sources` are the benchmarks in the suite's files, by name without parameters. A finding on a
+    benchmark without a source names the folder `suite`."""
 
     packages: Packages
     sources: Mapping[str, Benchmark]
     suite: str
     budget_s: float
     not_run: list[str]
-    """What the budget did not suffice for."""
+    """The benchmarks for which the budget was too small."""
 
     def run(
         self, names: Sequence[str], found: list[Finding], note: Callable[[str, float], None]
     ) -> None:
-        """Run benchmarks, and add what is found, also where a KeyboardInterrupt ends it; `note` is
-        told of each, and of the part that is done."""
+        """Run benchmarks, and append to `found`, which stays even after a KeyboardInterrupt. `note`
+        is called with each name, and with the part of the work that is done."""
         until = time.monotonic() + self.budget_s
         of: dict[tuple[str, str], list[Finding]] = {}
         order = _first_of_each(names)
@@ -84,7 +84,7 @@ class Run:
             return
         try:
             yield from self._timed(worker, name, bears, until)
-        except ContestError as error:  # a later call, which the first left nothing to do
+        except ContestError as error:  # a later call, for which the first one left nothing to do
             worker.after(error)
             yield self._drift(name, f"a later call after one setup fails: {_short(error)}")
 
@@ -102,7 +102,7 @@ class Run:
                 )  # fmt: skip
         of = self.sources.get(_bare(name))
         if of and of.attribute("number") is not None:
-            return  # the suite says how many calls one setup bears
+            return  # the suite says how many calls may follow one setup
         if bears:
             with contextlib.closing(_Kept(self.packages)) as other:
                 again = other.prepared(name, None)
@@ -125,8 +125,8 @@ class Run:
         )  # fmt: skip
 
     def _trend(self, worker: _Kept, name: str, until: float) -> float:
-        """The log-ratio of the last calls after a setup to the first, as the setup where it is
-        least has it; 0 where setups disagree, or where time does not suffice."""
+        """The log-ratio of the last calls after a setup to the first ones: the smallest of all
+        setups; 0 if setups disagree, or if there is no time."""
         calls, took = 1, worker.time(1)
         while took < _BLOCK_S:
             calls *= 2
@@ -146,7 +146,7 @@ class Run:
         return min(ratios, key=abs)
 
     def _where(self, name: str) -> str:
-        """The sides that it fails in."""
+        """The sides on which it fails."""
         if "base" not in self.packages.sides:
             return "head"
         if name not in self.packages.listed()["base"].benchmarks:
@@ -169,7 +169,7 @@ class Run:
 
 
 class _Kept:
-    """A process that has one side, and another one after it has ended."""
+    """A process with one side, which is replaced when it has ended."""
 
     def __init__(self, packages: Packages, side: str = "head") -> None:
         self._packages = packages
@@ -186,26 +186,26 @@ class _Kept:
         return self._worker
 
     def prepared(self, name: str, alone: int | None) -> int:
-        """Set a benchmark up; how many calls one setup bears."""
+        """Set a benchmark up; returns how many calls may follow one setup."""
         return self._packages.prepare(self.ask, self._side, name, 0, alone)
 
     def time(self, calls: int) -> float:
-        """Seconds of calls of what is prepared."""
+        """Seconds of calls of the prepared benchmark."""
         return float(self.ask("time", 0, calls, 0)[0])
 
     def after(self, error: ContestError) -> None:
-        """Begin anew where the process is gone."""
+        """Note that a new process is needed if this one is gone."""
         if isinstance(error, ProcessEndedError) or getattr(error, "ended", False):
             self.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._worker = None
         self._stack.close()
 
 
 def broken(packages: Packages, folder: Path) -> Iterator[Finding]:
-    """What of the suite in `folder` head cannot read."""
+    """The parts of the suite in `folder` that head cannot read."""
     base = packages.listed().get("base")
     for part, why in packages.listed()["head"].broken.items():
         named = Path(*part.split("."))
@@ -220,7 +220,7 @@ def broken(packages: Packages, folder: Path) -> Iterator[Finding]:
 
 
 def _first_of_each(names: Sequence[str]) -> list[str]:
-    """The first combination of parameters of each function, then the others, in their order."""
+    """The first combination of parameters of each function, then the others, in order."""
     first = {_bare(name): name for name in reversed(names)}
     return sorted(names, key=lambda name: first[_bare(name)] != name)
 
@@ -231,7 +231,7 @@ def _bare(name: str) -> str:
 
 
 def _joined(several: Sequence[Finding]) -> Finding:
-    """One finding of a function, of whose parameters several show it."""
+    """One finding on a function, made of those on several of its parameters."""
     first, *others = several
     more = f" (and with {len(others)} other parameters)" if others else ""
     return replace(first, what=f"{first.what}{more}")
@@ -243,7 +243,7 @@ def _short(error: ContestError) -> str:
 
 
 def _grain() -> float:
-    """Seconds between two readings of the clock, one right after the other."""
+    """Seconds between two readings of the clock in a row."""
     clock = time.perf_counter
     differences = [-(clock() - clock()) for _ in range(1001)]
     return statistics.median(differences)

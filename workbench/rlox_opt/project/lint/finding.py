@@ -1,4 +1,4 @@
-"""One thing that is wrong with a suite."""
+"""A finding: one fault of a suite."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong at `line` of `file` (0 where no line is known), with `name`, a benchmark or
-    what else stands there; why it matters, and what to do."""
+    """What is wrong at `line` of `file` (0 if no line is known) with `name`, which is a benchmark
+    or another name in that line; why it matters, and the remedy."""
 
     file: str
     line: int
     check: str
-    """Of which kind it is: "uncollected", "unused parameter", "unseeded", "shared state", "fails",
-    "drift", "below the clock"."""
+    """The check that found it: "uncollected", "unused parameter", "unseeded", "shared state",
+    "fails", "drift", "below the clock"."""
 
     name: str
     what: str
@@ -22,6 +22,6 @@ class Finding:
     remedy: str
 
     def told(self) -> str:
-        """In a line."""
+        """The finding as one line."""
         where = f"{self.file}:{self.line}" if self.line else self.file
         return f"{where}: {self.name}: {self.what}; {self.why}; {self.remedy}"

@@ -1,5 +1,5 @@
-"""State that one benchmark of a suite changes and another reads: globals of a module, and what the
-body of a class holds. What is passed to a function, which then changes it, is not seen."""
+"""Finds state that one benchmark of a suite changes and another reads: globals of a module, and
+attributes in the body of a class. Arguments that a called function changes are not seen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OWN_CLASS = ("type(self)", "self.__class__", "cls")
 
 
 def shared_state(of: Sequence[Benchmark]) -> Iterator[Finding]:
-    """A finding for each benchmark that changes what others read."""
+    """A finding on each benchmark that changes what others read."""
     changes: dict[str, dict[str, Benchmark]] = defaultdict(dict)
     reads: dict[str, set[str]] = defaultdict(set)
     remade = {key for each in of for setup in each.setups() for key in _remade(each, setup)}
@@ -49,7 +49,7 @@ def shared_state(of: Sequence[Benchmark]) -> Iterator[Finding]:
 
 
 def _state(of: Benchmark, function: Function) -> tuple[set[str], set[str]]:
-    """What is read and what is changed of the state that outlives a function's call."""
+    """The names read and the names changed, of the state that outlives a function's call."""
     own = _locals(function)
     kept = _assigned(of.home.tree.body) - own
     inside = _of_class(of)
@@ -77,7 +77,7 @@ def _state(of: Benchmark, function: Function) -> tuple[set[str], set[str]]:
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             if found := key(node):
                 read.add(found)
-        elif isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):  # stored or deleted
+        elif isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):  # assigned or deleted
             of_self = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
             if not of_self and (found := root(node)):
                 changed.add(found)
@@ -90,7 +90,7 @@ def _state(of: Benchmark, function: Function) -> tuple[set[str], set[str]]:
 
 
 def _remade(of: Benchmark, setup: Function) -> Iterator[str]:
-    """What a setup assigns anew: globals, and attributes of the instance or the class."""
+    """What a setup assigns anew: globals, and attributes of the instance or of the class."""
     declared = {
         name for node in ast.walk(setup) if isinstance(node, ast.Global) for name in node.names
     }
@@ -106,12 +106,12 @@ def _remade(of: Benchmark, setup: Function) -> Iterator[str]:
 
 
 def _named(klass: ast.ClassDef, attribute: str) -> str:
-    """Of a class, which another file may have one of the same name as."""
+    """The class's attribute as a key. Classes of the same name in other files are kept apart."""
     return f"{id(klass)}:{klass.name}.{attribute}"
 
 
 def _of_class(of: Benchmark) -> dict[str, ast.ClassDef]:
-    """The attributes that the bodies of its class and bases assign, and the class of each."""
+    """The attributes that the bodies of its class and bases assign, each with its class."""
     return {name: klass for klass in reversed(of.classes) for name in _assigned(klass.body)}
 
 
@@ -131,7 +131,7 @@ def _assigned(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def _locals(function: Function) -> set[str]:
-    """The names that are a function's own."""
+    """The names that are local to a function."""
     args = function.args
     own = {of.arg for of in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
     own |= {of.arg for of in (args.vararg, args.kwarg) if of}

@@ -1,5 +1,5 @@
-"""The benchmarks of an asv suite as their source has them: with their class, its bases, and what
-sets them up."""
+"""The benchmarks of an asv suite as its source has them: with their class, its bases, and their
+setups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass
 class Module:
-    """A file of the suite; `file` is its path from the folder that the suite lies in."""
+    """A file of the suite. `file` is its path from the folder that contains the suite."""
 
     file: str
     tree: ast.Module
@@ -25,9 +25,9 @@ class Module:
 
 @dataclass
 class Benchmark:
-    """A function that asv collects in `module`, and defined in its `home`: its class may have it
-    from another, which `classes` lists after it. `whole` tells whether all bases are the suite's
-    own, so that nothing else can set it up."""
+    """A function that asv collects in `module`, and that is defined in `home`. A class may inherit
+    it; `classes` are that class and its bases. `whole` says whether all bases belong to the suite,
+    so that nothing outside it can set the benchmark up."""
 
     name: str
     module: Module
@@ -38,20 +38,20 @@ class Benchmark:
 
     @property
     def file(self) -> str:
-        """That it is defined in."""
+        """The file that defines it."""
         return self.home.file
 
     @property
     def line(self) -> int:
-        """Of that file."""
+        """The line in that file."""
         return self.function.lineno
 
     def setups(self) -> list[Function]:
-        """Those of its class and of its module, which asv finds in any case."""
+        """The setups of its class and of its module, whose names asv compares without case."""
         return [*self._hooks("setup")]
 
     def has_cache(self) -> bool | None:
-        """Whether a `setup_cache` gives it a first argument; None where only running it tells."""
+        """Whether `setup_cache` gives it a first argument; None if only running it would show."""
         for hook in self._hooks("setup_cache"):
             said = [node.value for node in ast.walk(hook) if isinstance(node, ast.Return)]
             return any(value is not None for value in said)
@@ -59,7 +59,7 @@ class Benchmark:
         return None if self.attribute(named) is not None else False
 
     def _hooks(self, name: str) -> Iterator[Function]:
-        """The nearest one of its class, and the one of its module."""
+        """The nearest such function of its class, and the one of its module."""
         of_class = (of for klass in self.classes for of in methods(klass).values())
         if hook := next((of for of in of_class if of.name.lower() == name), None):
             yield hook
@@ -68,7 +68,8 @@ class Benchmark:
                 yield of
 
     def attribute(self, name: str) -> ast.expr | None:
-        """What is assigned to an attribute of asv's: of the function, its class, or its module."""
+        """The value assigned to an attribute of asv's: by the function, its class, or its
+        module."""
         bodies = [klass.body for klass in self.classes] + [self.module.tree.body]
         for body in bodies:
             for node in body:
@@ -88,12 +89,12 @@ class Benchmark:
 
 
 def _own(of: Benchmark) -> str:
-    """As the module names the function: `Work.time_it`."""
+    """The function's name in its module: `Work.time_it`."""
     return f"{of.classes[0].name}.{of.function.name}" if of.classes else of.function.name
 
 
 def modules(folder: Path) -> list[Module]:
-    """Those of the suite in `folder` that can be read."""
+    """The readable modules of the suite in `folder`."""
     found = []
     for path, tree in suite_source.trees(folder):
         of = Module(f"{path.relative_to(folder.parent)}", tree)
@@ -109,7 +110,7 @@ def modules(folder: Path) -> list[Module]:
 
 
 def benchmarks(folder: Path, of: list[Module]) -> list[Benchmark]:
-    """Those of a suite, in the order of its source."""
+    """The benchmarks of a suite, in the order of its source."""
     every = {name: (klass, module) for module in of for name, klass in module.classes.items()}
     home = {id(klass): module for module in of for klass in module.classes.values()}
     found = []
@@ -138,12 +139,12 @@ def benchmarks(folder: Path, of: list[Module]) -> list[Benchmark]:
 
 
 def methods(klass: ast.ClassDef) -> dict[str, Function]:
-    """Those that its body defines."""
+    """The functions that the body of a class defines."""
     return {node.name: node for node in klass.body if isinstance(node, Function)}
 
 
 def loads(node: ast.AST) -> set[str]:
-    """The names that are read in it."""
+    """The names that are read in a node."""
     return {
         of.id for of in ast.walk(node) if isinstance(of, ast.Name) and isinstance(of.ctx, ast.Load)
     }
@@ -152,7 +153,8 @@ def loads(node: ast.AST) -> set[str]:
 def _line_of(
     klass: ast.ClassDef, module: Module, every: dict[str, tuple[ast.ClassDef, Module]]
 ) -> tuple[list[ast.ClassDef], bool]:
-    """A class and its bases within the suite, the nearest first; and whether those are all."""
+    """A class and its bases within the suite, the nearest first; and whether those are all
+    bases."""
     line, left, whole = [], [(klass, module)], not klass.keywords and not klass.decorator_list
     while left:
         of, where = left.pop(0)

@@ -1,6 +1,6 @@
-"""What the source of an asv suite tells of what is wrong with it, without importing it.
+"""Faults of an asv suite that its source shows, without importing it.
 
-It follows names within a function: what a helper does with what it is given, it does not see.
+Names are followed within a function. What another function does with its arguments is not seen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SEES_ALL = {"locals", "vars", "eval", "exec"}
 
 
 def findings(folder: Path) -> list[Finding]:
-    """Of the suite of asv benchmarks in `folder`, in the order of files and lines."""
+    """The findings on the suite of asv benchmarks in `folder`, ordered by file and line."""
     every = modules(folder)
     of = benchmarks(folder, every)
     found = [
@@ -35,7 +35,7 @@ def findings(folder: Path) -> list[Finding]:
 
 
 def uncollected(sentence: str) -> Finding:
-    """What a kind of suites tells in a sentence."""
+    """A finding made of a sentence that a kind of suites gives."""
     at = _SENTENCE.match(sentence)
     rest = at["rest"] if at else sentence
     named = _NAMED.match(rest)
@@ -52,18 +52,19 @@ def uncollected(sentence: str) -> Finding:
 
 
 def _unused(of: Benchmark) -> Iterator[Finding]:
-    """Parameters that neither the function nor its setup reads: the same work by several names."""
+    """Parameters that neither the function nor its setup reads, so that each value times the same
+    work."""
     cached = of.has_cache()
     params = of.attribute("params")
     if params is None or cached is None or not of.whole or of.function.decorator_list:
         return
-    if of.attribute("setup") is not None:  # which names a function that may be anywhere
+    if of.attribute("setup") is not None:  # it names a function that may be anywhere
         return
     first = bool(of.classes) + cached
     readers = [of.function, *of.setups()]
     names = _positional(of.function)[first:]
     for number, values in enumerate(_axes(params, len(names))):
-        # The setup of a module is given no self.
+        # A module's setup has no `self`.
         starts = [first if of.classes and each not in _of_module(of) else int(cached)
                   for each in readers]  # fmt: skip
         if values is not None and values < 2:
@@ -88,7 +89,7 @@ def _of_module(of: Benchmark) -> list[Function]:
 
 
 def _axes(params: ast.expr, arity: int) -> list[int | None]:
-    """How many values each parameter has, where the source says."""
+    """The number of values of each parameter, where the source shows it."""
     if isinstance(params, (ast.List, ast.Tuple)) and params.elts:
         if isinstance(params.elts[0], (ast.List, ast.Tuple)):
             return [_length(each) for each in params.elts]
@@ -110,7 +111,7 @@ def _positional(function: Function) -> list[str]:
 
 
 def _reads(function: Function, position: int) -> bool:
-    """Whether a function reads the argument in this place."""
+    """Whether a function reads its argument at this position."""
     read = {name for node in function.body for name in loads(node)}
     if read & _SEES_ALL:
         return True

@@ -1,4 +1,4 @@
-"""Data of a suite that are drawn at random without a seed."""
+"""Finds random data of a suite that have no seed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from rlox_opt.project.lint.finding import Finding
 from rlox_opt.project.lint.source import Function, Module
 
-# What draws from the one state that a module of functions has; and what makes a state of its own,
-# from the system's entropy where it is given nothing.
+# Functions that draw from the one generator of their module; and functions that make a generator of
+# their own, which without an argument is seeded by the system.
 _SHARED = ("random.", "numpy.random.")
 _MAKERS = {
     "random.Random", "numpy.random.default_rng", "numpy.random.RandomState",
@@ -22,7 +22,7 @@ _NO_DRAW = {"Generator", "get_state", "set_state", "getstate", "setstate", "BitG
 
 
 def unseeded(module: Module) -> Iterator[Finding]:
-    """Each place of a module that draws so: once for each function and each thing it calls."""
+    """Each place of a module that draws without a seed: one for each function and what it calls."""
     names = _imported(module.tree)
     calls = [(where, node, _called(node, names)) for where, node in _calls(module.tree, "")]
     seeded = {of.rpartition(".")[0] + "." for _, node, of in calls if of in _SEEDS and _given(node)}
@@ -61,7 +61,7 @@ def unseeded(module: Module) -> Iterator[Finding]:
 
 
 def _calls(node: ast.AST, where: str) -> Iterator[tuple[str, ast.Call]]:
-    """Calls, in the order of the source, with the function that each stands in."""
+    """Calls in the order of the source, each with the function around it."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.ClassDef, Function)):
             yield from _calls(child, f"{where}.{child.name}" if where else child.name)
@@ -85,7 +85,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 
 def _called(call: ast.Call, names: dict[str, str]) -> str:
-    """The full name of what is called; "" where it is none of what is imported."""
+    """The full name of what is called; "" if it is not imported."""
     parts: list[str] = []
     of = call.func
     while isinstance(of, ast.Attribute):

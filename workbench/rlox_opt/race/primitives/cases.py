@@ -1,4 +1,4 @@
-"""What is timed and by whom: families, their cases, and engines, from peers/primitives."""
+"""The operations that are timed, their sizes, and the engines, from peers/primitives."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Answer: TypeAlias = "Mapping[str, NDArray[Any]]"  # one call's results, by name
 
 
 class WrongError(Exception):
-    """An engine's result is not what it should be; the message says how far it is off."""
+    """An engine's result is wrong; the message says by how much."""
 
 
 class Checks(Protocol):
-    """What the project's plug-in `checks.py`, beside its engines, brings."""
+    """What the project's plug-in `checks.py`, beside its engines, provides."""
 
     def check(self, case: Case, answer: Answer) -> None:
         """Raises WrongError if the answer is wrong."""
@@ -54,13 +54,13 @@ class Case:
 
     @property
     def key(self) -> str:
-        """As it is asked for and recorded: "sample/batch=256,obs_dim=4"."""
+        """The case's name in arguments and records: "sample/batch=256,obs_dim=4"."""
         size = ",".join(f"{name}={value}" for name, value in self.size.items())
         return f"{self.family}/{size}" if size else self.family
 
     @property
     def title(self) -> str:
-        """For a reader: "batch 256, obs_dim 4"."""
+        """The size for readers: "batch 256, obs_dim 4"."""
         shown = (
             f"{name} {value:,}" if isinstance(value, int) else value
             for name, value in self.size.items()
@@ -71,8 +71,8 @@ class Case:
 class Growth(
     Struct, frozen=True, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}
 ):
-    """The sizes over which a family's cost is followed: `axis` goes from `first` to `last`, the
-    others stay; a call reads and writes `touched` bytes for each unit of the axis."""
+    """The sizes over which a family's cost is followed. `axis` goes from `first` to `last`, the
+    other sizes stay. A call reads and writes `touched` bytes for each unit of the axis."""
 
     axis: str
     first: int
@@ -83,7 +83,7 @@ class Growth(
 
 class Family(Struct, frozen=True, forbid_unknown_fields=True, rename={"sizes": "cases"}):
     """One operation and the sizes of its cases. `pictures` are drawn along an axis: {"axis",
-    "label", "where"}; `p99` says that calls are timed one by one as well."""
+    "label", "where"}. `p99` says that calls are also timed one by one."""
 
     name: str
     what: str
@@ -105,10 +105,11 @@ class _List(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Engine:
-    """Who runs a primitive: a module of peers/primitives in one of its forms, in an environment.
+    """An implementation of primitives: a module of peers/primitives in one of its forms, in an
+    environment.
 
-    `ours` are those that the others are compared with; a `control` runs in any environment;
-    `package` is the distribution whose version is told, if it is not the environment's first."""
+    The others are compared with those marked `ours`. A `control` runs in any environment. `package`
+    is the distribution whose version is reported; without one, the environment's first."""
 
     name: str
     what: str
@@ -121,7 +122,7 @@ class Engine:
 
 
 def load(project: Project, name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
-    """Those of a file, in its order. Raises NotReadError."""
+    """The families and engines of a file, in its order. Raises NotReadError."""
     path = folder(project) / name
     if not path.exists():
         raise UsageError(f"{path} would name operations and their engines, and is not there")
@@ -147,7 +148,7 @@ def _engine(project: Project, row: Mapping[str, Any]) -> Engine:
 
 
 def digest(project: Project) -> str:
-    """Of all that decides what is timed, but for this tree's library."""
+    """A digest of all that decides what is timed, except for this checkout's library."""
     own = [path for kind in ("py", "c", "toml") for path in folder(project).glob(f"*.{kind}")]
     hashed = hashlib.sha256()
     for path in [*sorted(own), *sorted((project.peers / "locks").glob("*.lock"))]:

@@ -1,8 +1,8 @@
-"""One case against all engines: prepared, held to the reference, timed in turn.
+"""One case against all engines: they are prepared, compared with the reference, and timed in turn.
 
-A round is a slice of calls of every engine, in random order. An engine whose calls are long has
-fewer rounds, one at least. What one restart reads of an engine is the median of its rounds; of two
-engines, the median of ln(time of one / time of the other) over the rounds of both.
+A round is a slice of calls of every engine, in random order. An engine with long calls has fewer
+rounds, but at least one. A restart's reading of an engine is the median of its rounds. Of two
+engines it is the median of ln(time of one / time of the other) over the rounds of both.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rlox_opt.race.primitives.engines import MissingError, Process, Processes, o
 
 _SLICE_S = 0.0005
 _ROUNDS = 25
-_MOST_S = 2.0  # of one engine in one restart
-_EACH = 40  # calls timed one by one in a round
+_MOST_S = 2.0  # seconds of one engine in one restart
+_EACH = 40  # calls that are timed one by one in a round
 
 
 def hold(
@@ -34,12 +34,12 @@ def hold(
 ) -> dict[str, Any]:
     """One restart of a case, without the engines that are `resting`.
 
-    Returns `times`, by engine {"s": median seconds of a call, "rounds"}, with `each` also "p99_s",
+    Returns `times`, by engine {"s": median seconds of a call, "rounds"}; with `each` also "p99_s";
     with `weigh` also "share" (CPU time over wall time), "held" (bytes of a call's result), "peak"
-    (bytes that Python and NumPy allocate within a call) and "faults" (its page faults); `ratios`,
-    by one of `ours` and engine ln(ours / theirs); and `left_out`, why an engine has no times, but
-    for cases that it simply does not have. `known` are the (engine, case) that were right before;
-    those found right are added.
+    (bytes that Python and NumPy allocate within a call) and "faults" (its page faults). `ratios`
+    are ln(ours / theirs), by one of `ours` and the engine. `left_out` says why an engine has no
+    times, except for cases that it does not offer. `known` are the (engine, case) whose results
+    were right before; new ones are added.
     """
     left_out: dict[str, str] = {}
     fits: dict[str, tuple[int, float]] = {}
@@ -92,10 +92,10 @@ def _rounds(
     each: bool,
     left_out: dict[str, str],
 ) -> tuple[dict[str, list[float | None]], dict[str, list[int]]]:
-    """Seconds of a call by engine and round, None where it sat out; and nanoseconds of single
-    calls."""
+    """Seconds of a call by engine and round, None where the engine was left out of a round; and
+    nanoseconds of single calls."""
     rng = random.Random()
-    # What takes longer than it may in all was timed when it was fitted.
+    # An engine that takes too long for another round keeps the time from its first call.
     rounds: dict[str, list[float | None]] = {
         name: [took] if took > _MOST_S else [] for name, (_, took) in fits.items()
     }

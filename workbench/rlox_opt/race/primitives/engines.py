@@ -1,4 +1,4 @@
-"""Engines at work: a process for each, in an environment of its own, that prepares and times."""
+"""A process for each engine, in an environment of its own, that prepares and times cases."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LIMIT_S = 600.0  # for one answer
 
 
 class MissingError(Exception):
-    """The engine does not have the case; the message says why."""
+    """The engine does not offer the case; the message says why."""
 
 
 class Process:
-    """One engine's process, started when it is first asked."""
+    """The process of one engine. It starts with the first command."""
 
     def __init__(self, engine: Engine, python: Path, threads: int, rng: random.Random) -> None:
         self.engine = engine
@@ -30,10 +30,10 @@ class Process:
         self._ask: Worker | None = None
 
     def __call__(self, command: str, *arguments: Any) -> Any:
-        """Ask it.
+        """Send a command and return the answer.
 
-        Raises MissingError for what the engine does not have, and ContestError when it fails; a
-        process that crashed or hung is left, and the next question starts another.
+        Raises MissingError if the engine does not offer the case, and ContestError if it fails. A
+        process that crashed or hung is given up, and the next command starts another.
         """
         try:
             answer = self._started()(command, *arguments)
@@ -47,7 +47,7 @@ class Process:
     def _started(self) -> Worker:
         if self._ask is None:
             env = self._stack.enter_context(racing.environment(self.engine.peer))
-            env["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # or it leaves processes behind
+            env["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # more would leave processes behind
             arguments = [self.engine.module, self.engine.form, str(self._threads)]
             self._ask = Worker(
                 self.engine.peer.driver.with_name("serve.py"),
@@ -67,7 +67,7 @@ class Process:
 
 
 def validate(process: Process, case: Case) -> None:
-    """Hold one call's results to the reference. Raises WrongError."""
+    """Compare one call's results with the reference. Raises WrongError."""
     import numpy as np
 
     with scratch() as there:
@@ -91,7 +91,7 @@ class Processes:
         threads: int,
         rng: random.Random,
     ) -> None:
-        # Started in random order, so that no engine always gets what memory was free first.
+        # In random order, so that no engine always gets the memory that is free first.
         self._of = {
             engine.name: Process(engine, pythons[engine.name], threads, rng)
             for engine in rng.sample(list(engines), len(engines))
@@ -116,6 +116,6 @@ class Processes:
 
 
 def one_line(problem: Exception) -> str:
-    """What it says, its first and last line."""
+    """An error's first and last line, as one line."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     return ": ".join(dict.fromkeys([*lines[:1], *lines[-1:]])) or type(problem).__name__

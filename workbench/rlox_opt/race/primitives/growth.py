@@ -1,4 +1,4 @@
-"""How the cost of an operation grows with its size: the sizes, and what a record says of them."""
+"""How the cost of an operation grows with its size: the sizes, and the curves of a record."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def in_this_interpreter(engine: Engine) -> Engine:
 
 
 def cases_of(family: Family) -> list[Case]:
-    """The family at sizes that grow evenly from the first to the last."""
+    """The family at sizes that are evenly spaced, on a logarithmic scale, from first to last."""
     growth = family.growth
     assert growth is not None
     return [Case(family.name, {growth.axis: n, **growth.fixed}) for n in sizes_of(growth)]
 
 
 def sizes_of(growth: Growth) -> list[int]:
-    """Four a decade."""
+    """The sizes, four in each decade."""
     sizes: list[int] = []
     n = 0
     while not sizes or sizes[-1] < growth.last:
@@ -36,8 +36,8 @@ def sizes_of(growth: Growth) -> list[int]:
 
 
 def with_knees(record: dict[str, Any], families: Mapping[str, Family]) -> dict[str, Any]:
-    """The record with `curves`: by family and engine its sizes, seconds a call, memory and knees,
-    each with what changes there."""
+    """The record with `curves`: by family and engine the sizes, seconds of a call, memory, and
+    knees with their explanations."""
     from rlox_opt.stats import slopes
 
     caches = slopes.caches()
@@ -61,8 +61,8 @@ def with_knees(record: dict[str, Any], families: Mapping[str, Family]) -> dict[s
 
 
 def _weights(readings: Sequence[Mapping[str, Any]], key: str, engine: str) -> dict[str, float]:
-    """Medians over restarts of the engine's CPU share, bytes held and at the peak, page faults; of
-    those restarts in which it did not fail."""
+    """Medians over the restarts in which the engine did not fail: CPU share, bytes of a result and
+    at the peak, page faults."""
     times = [
         row["times"][engine] for row in readings if row["case"] == key and engine in row["times"]
     ]

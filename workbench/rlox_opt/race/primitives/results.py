@@ -1,4 +1,4 @@
-"""What restarts come to: times with their intervals, and ours over theirs with a verdict."""
+"""The results of restarts: times with intervals, and the ratios of ours to theirs with verdicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlox_opt.stats.student import ratio_interval
 
 Verdict = Literal["ahead", "behind", "not told apart", "undecided"]
 
-# With n restarts of equal engines all lie on one side in 1 of 2^(n - 1) runs.
+# With n restarts of equal engines, all lie on one side in 1 of 2^(n - 1) runs.
 VERDICT_RESTARTS = 5
 _OUTSIDE = 0.05  # of an interval
 
@@ -21,10 +21,10 @@ def rows_of(
     case: Case, restarts: Iterable[Mapping[str, Any]], engines: Sequence[str], ours: Sequence[str]
 ) -> list[dict[str, Any]]:
     """A row for each of `engines` that was timed, in their order: the geometric mean over restarts
-    of seconds a call with its 95 % interval by Student's t, the same of p99, and against each of
-    `ours` the ratio of our time to its own.
+    of the seconds of a call with its 95 % interval by Student's t, the same of p99, and for each of
+    `ours` the ratio of its time to this engine's.
 
-    `restarts` are what `contest.hold` returned of `case`.
+    `restarts` are what `contest.hold` returned for `case`.
     """
     own = [row for row in restarts if row["case"] == case.key]
     rows = []
@@ -63,8 +63,8 @@ def _ends(logs: Sequence[float]) -> list[float] | None:
 
 
 def ratio(logs: Sequence[float]) -> dict[str, Any]:
-    """Our time over theirs, the geometric mean over restarts, its 95 % interval by Student's t, and
-    the verdict: ahead or behind where the interval does not hold 1; undecided with fewer than
+    """Our time over theirs: the geometric mean over restarts, its 95 % interval by Student's t, and
+    the verdict: ahead or behind if the interval excludes 1, undecided with fewer than
     `VERDICT_RESTARTS`."""
     ends = _ends(logs)
     verdict: Verdict = "not told apart"
@@ -80,8 +80,8 @@ def ratio(logs: Sequence[float]) -> dict[str, Any]:
 def left_out(
     restarts: Iterable[Mapping[str, Any]], altogether: Mapping[str, str]
 ) -> dict[str, dict[str, list[str]]]:
-    """Engines without times and why: {engine: {reason: [cases]}}; no case is named where it is
-    every one. A reason that did not hold in every restart says in how many."""
+    """Engines without times, and why: {engine: {reason: [cases]}}; no case is named if all are. A
+    reason that did not occur in every restart says in how many it did."""
     rows = list(restarts)
     every, numbers = {row["case"] for row in rows}, {row["restart"] for row in rows}
     said: dict[tuple[str, str], list[Mapping[str, Any]]] = {}

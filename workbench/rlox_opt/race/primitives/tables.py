@@ -1,4 +1,4 @@
-"""The restarts of one command, and their record."""
+"""All restarts of one command, and their record."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rlox_opt.system.files import add_row
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
-# A call that takes longer is timed in so many restarts: too few for a verdict on who is far behind.
+# A call that takes longer is timed in fewer restarts, which are too few for a verdict.
 _DEAR_S = 20.0
 _DEAR_RESTARTS = 3
 
 
 class Tables:
-    """Cases against engines, restart after restart. `weigh` asks for their memory as well."""
+    """Cases against engines, one restart after the other; with `weigh`, their memory as well."""
 
     untimed = "nothing was timed"
 
@@ -62,14 +62,14 @@ class Tables:
         return [row for row in self._unfinished.rows if row["case"] in self._wanted]
 
     def install(self, progress: Lines) -> None:
-        """Make the environments that are not there."""
+        """Make the environments that are missing."""
         progress.begin("environments")
         wanted = [(engine.name, engine.peer, engine.package) for engine in self.engines]
         self._pythons, self._versions, self._left_out = racing.install(wanted, self.home, progress)
         progress.end(f"{len(self._pythons)} of {len(self.engines)} engines")
 
     def time(self, restarts: int, progress: Lines) -> None:
-        """Hold every case in each of `restarts`, in random order."""
+        """Run every case in each of `restarts`, in random order."""
         done = {(row["restart"], row["case"]) for row in self.rows}
         known: set[tuple[str, str]] = set()
         progress.begin("timing")
@@ -93,7 +93,7 @@ class Tables:
         progress.end(f"{restarts} restarts of {len(self.cases)} cases")
 
     def forget(self) -> None:
-        """Remove the readings, so that the next run makes its own; those of other cases stay."""
+        """Remove the readings, so that the next run begins anew; those of other cases stay."""
         path = self._unfinished.path
         others = [row for row in kept(path) if row["case"] not in self._wanted]
         self._unfinished.forget()
@@ -101,21 +101,21 @@ class Tables:
             add_row(row, path)
 
     def kept(self) -> str:
-        """What an interruption leaves."""
+        """What remains after an interruption, as a sentence."""
         return f"{len(self.rows)} readings are kept"
 
     def left_out(self) -> list[str]:
-        """A sentence for each engine that was, and for each reason."""
+        """A sentence on each engine that was left out, and each reason."""
         from rlox_opt.views import primitives
 
         return primitives.left_out({"left_out": results.left_out(self.rows, self._left_out)})
 
     def timed(self) -> bool:
-        """Whether any engine was, at any case."""
+        """Whether any engine was timed in any case."""
         return any(row["times"] for row in self.rows)
 
     def _dear(self, case: Case) -> set[str]:
-        """Engines whose calls take so long that they have been timed often enough."""
+        """Engines with calls so long that they have been timed often enough."""
         own = [row["times"] for row in self.rows if row["case"] == case.key]
         return {
             engine.name
@@ -124,7 +124,7 @@ class Tables:
         }
 
     def record(self) -> dict[str, Any]:
-        """A table for each case, what was left out and why, and every reading."""
+        """A table for each case, the engines left out with the reasons, and every reading."""
         names = [engine.name for engine in self.engines]
         chosen = {case.family for case in self.cases}
         return {

@@ -1,1 +1,1 @@
-"""Runs of several processes: recorded, replayed, and put on one axis."""
+"""Runs of several processes: their recording, their replay, and their common time axis."""

@@ -1,5 +1,5 @@
-"""Why a run of several processes takes as long as it does: who waits for whom, and which part, made
-faster, would make the whole faster."""
+"""Why a run of several processes takes as long as it does: which threads wait for which, and how
+much faster the whole would be if one part were faster."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rlox_opt.sampling.processes.states import Division, divide
 from rlox_opt.sampling.processes.tracks import MAIN, Track, tracks
 from rlox_opt.sampling.processes.watch import Watch
 
-MOST_EVENTS = 8_000  # that are replayed, some twenty times: seconds
-_BUSY = 0.05  # of the time of all threads, kept off the cores
-_FAR = 0.1  # a replay that is so far off the record is said to be
+MOST_EVENTS = 8_000  # that are replayed; some twenty replays of them take seconds
+_BUSY = 0.05  # a note is given if threads were kept off the cores for more of their time
+_FAR = 0.1  # a note is given if a replay's length differs from the record's by more
 _GOALS = ("rank", "main")
 
 
 def analyse(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, Any] | None:
     """The table of a run, or of a part of it. None where no thread recorded anything in that time.
 
-    `threads` and `kinds` (equal ones folded into one, with their spread) are of all of it; `gains`,
-    the `critical_path` and `work`, seconds on a CPU by component and phase, of the part that was
-    replayed. `notes` say what they cannot bear. One process that says no phases has no parts to
-    tell apart, so that it is not replayed: `replayed` is None, and those three are empty.
+    `threads` and `kinds` (equal threads as one, with their spread) are of the whole time. `gains`,
+    `critical_path` and `work` (CPU seconds by component and phase) are of the part that was
+    replayed. `notes` say what limits these figures. A single process without phases has no parts to
+    distinguish, so it is not replayed: `replayed` is None, and those three are empty.
     """
     every = tracks(run, from_ns, until_ns)
     if not every:
@@ -55,7 +55,7 @@ def analyse(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> dict
 def _replayed(
     run: RecordedRun, part: Sequence[Track], watch: Watch
 ) -> tuple[dict[str, Any], list[str]]:
-    """What the replay of a part tells, and sentences on what it cannot bear."""
+    """What the replay of a part shows, and sentences on its limits."""
     notes = []
     spent = {division.track: division.spent for division in divide(part, watch)}
     wanted = goals(part)
@@ -84,7 +84,7 @@ def _cores(run: RecordedRun) -> int:
 
 
 def replayed(every: Sequence[Track]) -> tuple[int, int]:
-    """The part of the run that is replayed: the end of it that holds no more than `MOST_EVENTS`."""
+    """The part of the run that is replayed: its end, with `MOST_EVENTS` events at the most."""
     ends = sorted(exchange.end_ns for track in every for exchange in track.exchanges)
     last = max(track.end_ns for track in every)
     if len(ends) <= MOST_EVENTS:
@@ -93,7 +93,7 @@ def replayed(every: Sequence[Track]) -> tuple[int, int]:
 
 
 def goals(every: Iterable[Track]) -> list[Track]:
-    """The threads whose end is that of the whole: the ranks' own, or the first process's."""
+    """The threads that end the run: those of the ranks, or of the first process."""
     every = list(every)
     for role in _GOALS:
         if threads := [t for t in every if t.role.split(" of ")[0] == role and t.thread == MAIN]:
@@ -102,8 +102,8 @@ def goals(every: Iterable[Track]) -> list[Track]:
 
 
 def kinds(divisions: Sequence[Division]) -> list[dict[str, Any]]:
-    """Equal threads as one: how many, the mean of each share of their time, and the spread of the
-    busy one (least, most)."""
+    """Equal threads as one row: their number, the mean of each share of their time, and the lowest
+    and highest busy share."""
     by_kind: defaultdict[str, list[Division]] = defaultdict(list)
     for division in divisions:
         if division.wall > 0:
@@ -127,7 +127,7 @@ def kinds(divisions: Sequence[Division]) -> list[dict[str, Any]]:
 
 
 def _waits(equal: Sequence[Division]) -> list[dict[str, Any]]:
-    """What threads waited for, as a share of their time, the longest first."""
+    """What the threads waited for, as shares of their time, the largest first."""
     shares: defaultdict[tuple[str, str, str], float] = defaultdict(float)
     wall = sum(division.wall for division in equal)
     for division in equal:

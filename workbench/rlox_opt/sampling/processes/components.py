@@ -1,4 +1,5 @@
-"""All processes together: equal ones folded into one component with their spread, and ranked."""
+"""All processes together: equal ones form one component with a spread, and components are
+ranked."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from rlox_opt.sampling.processes.threads import UNSAMPLED, ThreadUse, in_order
 from rlox_opt.sampling.spans import Phase
 
 MOST_RANKED = 40
-NOT_BUSY = ("idle", "gil", "startup")  # layers in which nothing is done, and what is no work of it
+NOT_BUSY = ("idle", "gil", "startup")  # layers in which no work of the program is done
 _NUMBER = re.compile(r"\d+")
 
 Json = dict[str, Any]
@@ -20,7 +21,7 @@ Uses = Mapping[str, Sequence[ThreadUse]]  # by the process's key
 
 
 def titles(processes: Sequence[RecordedProcess]) -> dict[str, str]:
-    """A name for each process that no other has: "rank 1", "rank 1, env worker 0"."""
+    """A name for each process that no other process has: "rank 1", "rank 1, env worker 0"."""
     by_key = {process.key: process for process in processes}
     names: dict[str, str] = {}
     taken: dict[str, int] = defaultdict(int)
@@ -35,7 +36,7 @@ def titles(processes: Sequence[RecordedProcess]) -> dict[str, str]:
 
 
 def groups(processes: Sequence[RecordedProcess]) -> dict[str, list[RecordedProcess]]:
-    """Processes that do the same: of one role, under parents of one role."""
+    """Groups of processes that do the same: their roles are equal, and their parents' roles too."""
     by_key = {process.key: process for process in processes}
     alike: dict[tuple[str, str], list[RecordedProcess]] = {}
     for process in processes:
@@ -51,8 +52,9 @@ def groups(processes: Sequence[RecordedProcess]) -> dict[str, list[RecordedProce
 def components(processes: Sequence[RecordedProcess], uses: Uses) -> list[Json]:
     """Each component: `title`, `processes`, and its `threads` with their `phases` and `layers`.
 
-    A figure of equal threads is their mean, with the `low`est and `high`est, and whose they are.
-    Who never was in a phase counts there as 0, so that the mean times `count` is the sum of all.
+    A figure of equal threads is their mean, with the `low`est and `high`est and the threads that
+    have these. A thread that was never in a phase counts as 0 there, so that mean times `count` is
+    the sum.
     """
     names = titles(processes)
     rows = []
@@ -72,7 +74,7 @@ def components(processes: Sequence[RecordedProcess], uses: Uses) -> list[Json]:
 
 
 def folded(thread: str) -> str:
-    """The name that equal threads share: "ThreadPoolExecutor-0_1" is one of "…-*_*"."""
+    """The name that equal threads share: "ThreadPoolExecutor-0_1" becomes "…-*_*"."""
     return _NUMBER.sub("*", thread)
 
 
@@ -110,7 +112,7 @@ def _thread(name: str, equal: Sequence[tuple[str, ThreadUse]]) -> Json:
 
 
 def _spread(figures: Iterable[tuple[str, float]]) -> Json:
-    """Mean, lowest and highest of equal figures, and whose the extremes are."""
+    """Mean, lowest and highest of equal figures, with the threads of the lowest and highest."""
     pairs = list(figures)
     low, high = min(pairs, key=lambda f: f[1]), max(pairs, key=lambda f: f[1])
     return {
@@ -123,9 +125,9 @@ def _spread(figures: Iterable[tuple[str, float]]) -> Json:
 
 
 def together(processes: Sequence[RecordedProcess], uses: Uses) -> tuple[list[Json], list[Json]]:
-    """The layers of all threads together, and the ranking of components' phases and layers.
+    """The layers of all threads together, and the components' phases and layers by size.
 
-    `share` is of the time in which something is done, of all threads; what is idle has none.
+    `share` is the share of all threads' busy time; layers that are not busy have none.
     """
     layers: dict[str, float] = defaultdict(float)
     places: dict[tuple[str, str, str, str], dict[str, float]] = {}

@@ -1,7 +1,7 @@
-"""What goes from one thread or process to another: flows that the program names, and messages.
+"""Arrows from one thread or process to another: flows that the program names, and messages.
 
-A channel that is first in, first out gives the n-th message that is sent as the n-th that is
-received: the two are paired by counting, which needs its record from the beginning.
+In a channel that is first in, first out, the n-th message sent is the n-th received. So sent and
+received messages are paired by counting, which needs their record from the beginning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEVER = 1 << 62  # ns
 
 
 class Waypoint(NamedTuple):
-    """Where a flow passes: in a process (its key) and thread, at a time of the run's clock."""
+    """A point of a flow: a process (its key), a thread, and a time of the run's clock."""
 
     key: str
     native_id: int
@@ -31,7 +31,7 @@ class Waypoint(NamedTuple):
 def arrows(
     run: RecordedRun, alignments: Mapping[str, Alignment], begin: int
 ) -> Iterator[list[Waypoint]]:
-    """The points of each flow in the order of their times, two at least, from `begin` on."""
+    """The points of each flow in order of time, two at the least, from `begin` on."""
     count = 0
     for points in chain(_named(run, alignments), _messages(run, alignments)):
         kept = sorted((p for p in points if p.time_ns >= begin), key=lambda p: p.time_ns)
@@ -48,7 +48,7 @@ def _named(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator[li
             native_id = process.threads[batch.thread].native_id
             for index, time_ns, number in batch.data.tolist():
                 name = process.names.get((batch.source, index))
-                if name is not None:  # else the line that tells it was lost
+                if name is not None:  # the line that names it may be lost
                     point = Waypoint(process.key, native_id, time_ns + shift, name.path)
                     flows[name.path, number].append(point)
     yield from flows.values()
@@ -56,7 +56,7 @@ def _named(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator[li
 
 def _messages(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator[list[Waypoint]]:
     if any(p.dropped_segments or (p.recorded and not p.from_its_beginning) for p in run.processes):
-        return  # some were sent or received that nobody wrote down
+        return  # messages that were not recorded would make the count wrong
     sent: defaultdict[str, list[Waypoint]] = defaultdict(list)
     received: defaultdict[str, list[Waypoint]] = defaultdict(list)
     for process in run.processes:
@@ -73,14 +73,14 @@ def _messages(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator
                 ends = passing.get((batch.source, index))
                 if ends is not None:
                     side, channel, on = ends
-                    # Just inside the block, so that the arrow is drawn from it and to it.
+                    # Just inside the block, so that the arrow starts and ends at the block.
                     time_ns = (start if side is sent else end - 1) + shift
                     side[channel].append(Waypoint(process.key, native_id, time_ns, on))
     limits, everywhere = _known_until(run, alignments)
     for channel, messages in sent.items():
         there = received.get(channel, [])
         until = limits.get(channel, _NEVER)
-        if len(there) != len(messages):  # else who wrote nothing did nothing here
+        if len(there) != len(messages):  # a process without a record may have taken part
             until = min(until, everywhere)
         messages.sort(key=lambda p: p.time_ns)
         known = sorted((p for p in there if p.time_ns < until), key=lambda p: p.time_ns)
@@ -91,12 +91,11 @@ def _messages(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator
 def _known_until(
     run: RecordedRun, alignments: Mapping[str, Alignment]
 ) -> tuple[dict[str, int], int]:
-    """Until when all messages of a channel were written down, where that is not to the end; and
-    until when those of any channel were.
+    """The time until which all messages of a channel were recorded, for channels where that is not
+    the end; and the time until which those of every channel were.
 
-    Who was killed took what it had not written yet along; who wrote nothing at all, since it did
-    not live for long enough, or not in the time that was asked for, may have been at any channel.
-    Messages that come after one that is missing would be paired with the wrong ones.
+    A process that was killed lost what it had not yet written. A process that wrote nothing may
+    have used any channel. After a missing message, counting would pair the wrong ones.
     """
     limits: dict[str, int] = {}
     everywhere = _NEVER
@@ -107,7 +106,7 @@ def _known_until(
     for process in run.processes:
         shift = alignments[process.key].shift_ns
         if process.how is not None and process.end_ns + shift < asked:
-            continue  # it wrote all
+            continue  # it recorded everything
         if not process.recorded:
             everywhere = min(everywhere, process.begin_ns + shift)
             continue

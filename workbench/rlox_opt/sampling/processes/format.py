@@ -1,55 +1,57 @@
-"""What a run of several processes leaves behind: a folder, and how it is read.
+"""The files that a run of several processes writes into a folder, and the reading of them.
 
     run.json                     the command, the run's clock and its time namespace, its options;
-                                 at its end the status
+                                 the status once the run has ended
     <key>.<segment>.jsonl        what a process recorded; <key> is "<pid>-<its first ns>"
-    <key>.torch.<segment>.jsonl  torch's operators in it, in the same form
-    <key>.samples.jsonl          what the sampler saw of it (`samples_file`)
-    watch.seen.<segment>.jsonl   what its threads were at, seen from outside (`watcher`)
+    <key>.torch.<segment>.jsonl  torch's operators in that process, in the same form
+    <key>.samples.jsonl          the samples taken of it (`samples_file`)
+    watch.seen.<segment>.jsonl   the states of all threads, seen from outside (`watcher`)
 
-Processes only ever append whole lines, so a file is good up to its last line break whenever its
-writer dies. Files are cut into segments; a long run drops the oldest, `totals` keep their sums.
-Times are integers, nanoseconds of CLOCK_MONOTONIC of the process, unless it says real. Each line is
-an object with one key:
+Processes only append whole lines, so a file is valid up to its last line break, even if its process
+was killed. Files are cut into segments. A long run drops the oldest ones, and `totals` keep their
+sums. Times are integers: nanoseconds of the process's CLOCK_MONOTONIC, unless marked as real. Each
+line is an object with one key:
 
     {"process": {…}}     first in every segment: the fields of `Header`
     {"clock": [before, real, after]}       the real clock, and the monotonic one around it
-    {"role": [role, index, name]}          once the process knows better; the last one counts
+    {"role": [role, index, name]}          when the process learns it; the last one counts
     {"thread": [thread, native_id, name]}  `thread` numbers the threads of this process from 0
-    {"source": [source, name]}             who records: a `Timing` by its name, "rust", "waits", …
+    {"source": [source, name]}             what records: a `Timing` by its name, "rust", "waits", …
     {"name": [source, index, path]}        a block: "outer/inner"
-    {"name": [source, index, path, kind, on, channel]}   the same of another kind than "phase"
+    {"name": [source, index, path, kind, on, channel]}   a span of another kind than "phase"
     {"spans": [source, thread, data]}      closed blocks: index, begin, end
-    {"flows": [source, thread, data]}      where a flow passes: index, time, id of the flow
-    {"frames": [source, thread, data]}     looks at the thread's line of Python: index, wanted, had
+    {"flows": [source, thread, data]}      points of flows: index, time, id of the flow
+    {"frames": [source, thread, data]}     the thread's lines of Python: index, wanted, had
     {"parts": [source, thread, data]}      parts of torch's work: index, begin, end
     {"counter": [name, time, value]}
-    {"totals": [[source, thread, index, calls, ns], …]}   sums so far of `Timing`s' living threads
-    {"loaded": {"versions": {…}}}          of Python and of what is imported; of our extension also
-                                           what it was "built" by, its "features"; the last counts
+    {"totals": [[source, thread, index, calls, ns], …]}   `Timing`s' sums so far, of living threads
+    {"loaded": {"versions": {…}}}          of Python and imported packages; for the extension also
+                                           its "built" and "features"; the last one counts
     {"pair": [channel, channel]}           two ends: what is sent at one is received at the other
-    {"recorded": [from, until]}            spans that closed then are here; outside, only totals are
+    {"recorded": [from, until]}            spans that closed in this time are kept; of others only
+                                           totals are
     {"end": [time, how]}                   "exit", or "exec" where another program took its place;
                                            absent where the process was killed
 
 `data` is base64 of little-endian int64, three of them an entry, in the order of closing. Each
 segment repeats the process, threads, sources and names that it needs.
 
-Of a name of kind "frame" the path is a file, a line and a function, and `on` the index of the line
-that called it; of kind "part" it is "backward", "optimizer" or "no_grad". Both are no spans.
+In a name of kind "frame" the path is a file, a line and a function, and `on` is the index of the
+line that called it. In a name of kind "part" the path is "backward", "optimizer" or "no_grad".
+Neither is a span.
 
 Kinds of spans: "phase" (a block of the program), "rust", "torch", "device" (a kernel), and those
-with a `channel`, which names what is shared: "wait" (`on` says for what: "queue", "pipe",
-"collective", "lock", "gil", "process", "sleep", "device"), "poll" (it waits until there is
-something, and leaves it there), "send" (it gives to the channel), "hold" (it has the lock). A
-channel is first in, first out: the n-th send of all processes is what the n-th wait on it receives;
-but one whose name begins with "unordered", such as a priority queue, of which only so much is known
-as how many were sent. The n-th wait of each member of a collective is one and the same operation,
-ended by the last to come.
+with a `channel`, which names the shared object: "wait" (`on` says for what: "queue", "pipe",
+"collective", "lock", "gil", "process", "sleep", "device"), "poll" (a wait until something is there,
+which is not taken), "send" (something is put into the channel), "hold" (the lock is held). A
+channel is first in, first out: the n-th send of all processes is what the n-th wait receives. A
+channel whose name begins with "unordered", such as a priority queue, is not: only the number of
+sends is known. The n-th waits of all members of a collective are one operation, which the last
+member to arrive ends.
 
-In a process's torch files `thread` is the kernel's thread id, or 1,000,000,000, the number of a
-device's stream, and 1,000,000 for each device before it; flows lead from the call that launched a
-kernel to the kernel.
+In a process's torch files `thread` is the kernel's thread id. For a device's stream it is
+1,000,000,000, plus the number of the stream, plus 1,000,000 for each device before it. Flows lead
+from the call that launched a kernel to the kernel.
 """
 
 from __future__ import annotations
@@ -80,27 +82,27 @@ class Clock(NamedTuple):
 
     @property
     def offset_ns(self) -> int:
-        """What is added to a monotonic time to make it real."""
+        """What has to be added to a monotonic time to get the real time."""
         return self.real_ns - (self.before_ns + self.after_ns) // 2
 
     @property
     def error_ns(self) -> float:
-        """How wrong the offset may be for the two clocks not being read at once."""
+        """How wrong the offset may be, since the two clocks were not read at the same moment."""
         return (self.after_ns - self.before_ns) / 2
 
 
 @dataclass(frozen=True)
 class Header:
-    """Who a process is.
+    """The identity of a process.
 
     Attributes:
-        key: of its files; unlike a pid it is never used twice.
-        parent: the parent's pid; `parent_key` its key, None where it is not recorded.
+        key: the key of its files; unlike a pid it is never used twice.
+        parent: the parent's pid; `parent_key` is its key, None if the parent was not recorded.
         role: what equal processes have in common, such as "rank", "env worker", "main".
-        index: which of them it is; None where there is but one.
-        name: as the program calls it.
-        start: "exec", or "fork" where it is a copy of a process that was recorded.
-        time_namespace: which monotonic clock it reads, and of which boot; None: unknown.
+        index: its number among equal processes; None where there is only one.
+        name: the program's own name for it.
+        start: "exec", or "fork" if it is a copy of a recorded process.
+        time_namespace: identifies its monotonic clock, and the boot of the machine; None: unknown.
     """
 
     key: str
@@ -118,7 +120,7 @@ class Header:
 
 
 class Name(NamedTuple):
-    """What a block is: its path, and for what is no phase its kind, what it is on, and which."""
+    """A block's path; for a span that is no phase also its kind, what it is `on`, its channel."""
 
     path: str
     kind: str = PHASE
@@ -134,7 +136,7 @@ class Thread(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Some closed spans, or passages of a flow, of one source and thread: `[n, 3]` of int64."""
+    """Closed spans, or points of a flow, of one source and thread: int64, shape (n, 3)."""
 
     source: int
     thread: int
@@ -152,14 +154,15 @@ class Total(NamedTuple):
 
 
 def lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Key and value of each whole line; what a dying process left of its last one is skipped."""
+    """Key and value of each whole line. A last line that a killed process left unfinished is
+    skipped."""
     with path.open("rb") as file:
         for line in file:
             if not line.endswith(b"\n"):
                 return
             try:
                 entry = json.loads(line)
-            except ValueError:  # two halves of lines that a full disk has joined
+            except ValueError:  # two halves of lines that a full disk has put together
                 continue
             yield from entry.items()
 

@@ -1,5 +1,5 @@
-"""Which part, made faster, would make the whole faster, and by how much: the recorded programs
-replayed with it, part by part."""
+"""How much faster the whole would be if one part were faster: the recorded programs are replayed
+with each part changed in turn."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from rlox_opt.sampling.processes.programs import HAND_OVER, NOT_BEGUN, UNKNOWN, 
 from rlox_opt.sampling.processes.replay import Program, path, replay
 
 MOST = 20  # parts that are replayed
-MOST_TIMES = 1000.0  # as fast is told of a program that nothing is left of
-_LEAST = 0.01  # of the whole: what all threads together spend less on is not
-_STRAGGLES = 1.2  # times what equal threads take at the median
+MOST_TIMES = 1000.0  # the largest factor, for a program of which nothing would be left
+_LEAST = 0.01  # of the whole time: parts on which all threads together spend less are left out
+_STRAGGLES = 1.2  # a straggler takes this many times the median of its equals
 _NOT_WORK = (HAND_OVER, UNKNOWN, NOT_BEGUN)
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What a part is worth. `seconds` is its work in all threads, `on_path` its share of the
-    critical path; `twice`, `gone` and `evened` are the whole's time now over that with the part
-    twice as fast, without it, and (of a straggler, else None) as fast as with its equals."""
+    """What making a part faster would bring. `seconds` is its work in all threads, `on_path` its
+    share of the critical path. `twice`, `gone` and `evened` are the whole's time now divided by its
+    time with the part twice as fast, without the part, and (for a straggler, otherwise None) with
+    the part as fast as its equals'."""
 
     what: str
     kind: str  # "phase", "lock", "straggler"
@@ -36,9 +37,9 @@ class Gain:
 
 @dataclass(frozen=True)
 class Gains:
-    """The most worthwhile first. `seconds` is what the replay of all as it was takes, `work` the
-    seconds on a CPU by component and phase, `path` the share of the critical path by what it is
-    spent on, `stuck` the threads that the replay lost."""
+    """The parts that bring most come first. `seconds` is the length of the unchanged replay, `work`
+    the CPU seconds by component and phase, `path` the share of the critical path by kind of work,
+    `stuck` the threads that could not be replayed to their end."""
 
     seconds: float
     work: dict[str, float]
@@ -48,13 +49,13 @@ class Gains:
 
 
 def gains(recorded: Recorded, cores: int) -> Gains:
-    """Every part that is worth a replay, alone. Raises ValueError as `replay` does."""
+    """Every part that is worth a replay, each on its own. Raises ValueError as `replay` does."""
     programs = recorded.programs
     work = _work(programs)
     base = replay(programs, cores, there=recorded.there)
     on_path = path(programs, base)
     whole = sum(on_path.values())
-    if not whole:  # no time passed, or none of it on the way of those that matter
+    if not whole:  # no time passed in the threads that end the run
         return Gains(base.seconds, {}, {}, [], base.stuck)
 
     def ratio(parts: Collection[WorkPart], left: float) -> float:
@@ -80,8 +81,7 @@ def gains(recorded: Recorded, cores: int) -> Gains:
 
 
 def _work(programs: Sequence[Program], rest: bool = True) -> dict[WorkPart, float]:
-    """Seconds of each part, with what passes without a CPU or not; what nobody could make faster
-    is none."""
+    """Seconds of each part, on a CPU or not. Parts that nobody could make faster are left out."""
     work: defaultdict[WorkPart, float] = defaultdict(float)
     for program in programs:
         for stretch in program.stretches:
@@ -92,8 +92,8 @@ def _work(programs: Sequence[Program], rest: bool = True) -> dict[WorkPart, floa
 
 
 def _groups(work: Mapping[WorkPart, float]) -> dict[tuple[str, str], set[WorkPart]]:
-    """Parts that are made faster together: a phase in all equal threads, and what is done while a
-    lock is held; the largest."""
+    """Parts that become faster together: a phase in all equal threads, and the work done while a
+    lock is held; the largest groups."""
     groups: defaultdict[tuple[str, str], set[WorkPart]] = defaultdict(set)
     for part in work:
         groups["phase", f"{part.kind}: {part.path}"].add(part)
@@ -106,8 +106,8 @@ def _groups(work: Mapping[WorkPart, float]) -> dict[tuple[str, str], set[WorkPar
 
 
 def _stragglers(work: Mapping[WorkPart, float]) -> list[tuple[str, WorkPart, float]]:
-    """Parts that take much longer in one thread than in its equals: what, which, and what would be
-    left of it if it took as long as theirs."""
+    """Parts that take much longer in one thread than in its equals: the thread, the part, and the
+    fraction that would be left if it took as long as theirs."""
     equal: defaultdict[tuple[str, str, str], dict[WorkPart, float]] = defaultdict(dict)
     for part, seconds in work.items():
         equal[part.kind, part.path, part.lock][part] = seconds
@@ -122,7 +122,7 @@ def _stragglers(work: Mapping[WorkPart, float]) -> list[tuple[str, WorkPart, flo
 
 
 def _told(figures: Mapping[Any, float]) -> dict[str, float]:
-    """By component and phase, the largest first."""
+    """The figures by component and phase, the largest first."""
     told: defaultdict[str, float] = defaultdict(float)
     for part, figure in figures.items():
         told[f"{part.kind}: {part.path}"] += figure

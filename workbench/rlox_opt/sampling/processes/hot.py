@@ -1,8 +1,8 @@
-"""Which functions and lines of a program's own Python its time goes to, with what they call of
-others; and the stacks of all that was done, for a flamegraph.
+"""The functions and lines of a program's own Python that take most time, including the library code
+that they call; and the stacks of all work, for a flamegraph.
 
-Own is what lies in no library. Of a program that is itself installed, such as `-m package`, it is
-that package.
+A program's own code is what lies in no library. If the program itself is installed, such as `-m
+package`, its own code is that package.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.whose import OWN, STANDARD, Whose
 
 _MOST = 20  # functions, and lines
-_LEAST = 0.005  # of what was done
-_ONE = 0.9  # of a block: a line that takes so much has the block in it that is to be divided
-_PART = 0.05  # of what was done: what takes less is no part worth a name
+_LEAST = 0.005  # of the busy time
+_ONE = 0.9  # of a block: a line that takes more contains the block that is to be divided
+_PART = 0.05  # of the busy time: what takes less is not named as a part
 _LAYERS = 3  # of a function or a line
-_INSIDE = f"{Path(__file__).with_name('inside')}/"  # what records, and calls some of torch instead
+_INSIDE = f"{Path(__file__).with_name('inside')}/"  # the recorder's own frames
 
 Json = dict[str, Any]
-Place = tuple[str, str, int]  # a file, a function in it, and a line (0: all of them)
+Place = tuple[str, str, int]  # a file, a function in it, and a line (0: the whole function)
 
 
 class Seen(NamedTuple):
-    """What was seen of one process, called so."""
+    """The samples of one process, and the process's name."""
 
     title: str
     samples: Samples
 
 
 class _Own:
-    """Which files are the program's own, and how they are called."""
+    """Which files are the program's own, and how their paths are shown."""
 
     def __init__(self, seen: Iterable[Seen], layers: Layers) -> None:
         anyones = Whose(layers, ())
@@ -59,7 +59,7 @@ class _Own:
 
 
 def _folder(module: str) -> Path:
-    """The folder of a program, or of the installed package that it is."""
+    """The folder of a program, or of the installed package if it is one."""
     path = Path(module)
     for above in path.parents:
         if above.parent.name in ("site-packages", "dist-packages"):
@@ -68,10 +68,10 @@ def _folder(module: str) -> Path:
 
 
 def hot(seen: list[Seen], layers: Layers) -> Json:
-    """`functions` and `lines`, those that take most first: each `place` (a path), `line`, `name` of
-    the function, `seconds`, `share` of all that was done, `layers` with their shares of it, and of
-    a line its `text`. And `parts`: lines whose calls the program's main thread divides into; a
-    block around each would tell more than the whole does."""
+    """`functions` and `lines`, those with most time first. Each has its `place` (a path), `line`,
+    `name` of the function, `seconds`, `share` of the busy time, `layers` with their shares, and a
+    line its `text`. `parts` are lines into whose calls the main thread's work can be divided; a
+    named block around each would show more than one block around all."""
     own = _Own(seen, layers)
     tallies: defaultdict[Place, Counter[str]] = defaultdict(Counter)
     whole = 0.0
@@ -108,7 +108,7 @@ def hot(seen: list[Seen], layers: Layers) -> Json:
 def _parts(
     stacks: list[tuple[tuple[Place, ...], float]], whole: float
 ) -> list[tuple[Place, float]]:
-    """The lines of the outermost function that has more than one that takes long."""
+    """The lines of the outermost function that has several lines with much time."""
     for depth in range(max((len(at) for at, _ in stacks), default=0)):
         seconds: defaultdict[Place, float] = defaultdict(float)
         for at, weight in stacks:
@@ -126,8 +126,8 @@ def _parts(
 
 
 def stacks_of(seen: list[Seen], layers: Layers) -> Samples:
-    """What was done in all processes as if in one thread, each thread as a phase of its own, with
-    the program's own phases in it."""
+    """The work of all processes as if one thread had done it. Each thread is a phase of its own,
+    with the program's own phases inside."""
     whose = _Own(seen, layers).whose
     short: dict[Frame, Frame] = {}
     found: list[Sample] = []
@@ -147,14 +147,14 @@ def stacks_of(seen: list[Seen], layers: Layers) -> Samples:
 
 
 def libraries(seen: list[Seen], layers: Layers) -> set[str]:
-    """The packages that were at work, by the names that they are imported by."""
+    """The packages that were at work, by the names by which they are imported."""
     whose = Whose(layers, ())
     modules = {f.module for sample in _busy(seen) for f in sample.frames}
     return {owner for module in modules if (owner := whose.owner(module)) is not None}
 
 
 def _busy(seen: Iterable[Seen]) -> Iterator[Sample]:
-    """The samples of what was done by the program."""
+    """The samples of the program's work."""
     for _, samples in seen:
         for sample in samples.samples:
             if sample.weight > 0 and sample.layer not in NOT_BUSY and sample.thread != RECORDER:

@@ -1,8 +1,8 @@
-"""Starts a program whose every Python process records itself, and a sampler that looks on.
+"""Starts a program whose Python processes all record themselves, and a sampler that watches them.
 
-The first process waits at a gate until the sampler looks on. The program is a session of its own,
-so that Ctrl-C in the terminal reaches the driver alone, which passes it on once: what was recorded
-until then is a run like any other.
+The first process waits at a gate until the sampler is ready. The program has a session of its own,
+so Ctrl-C in the terminal reaches the driver alone, which passes it on once. What was recorded until
+then is read as any other run.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from rlox_opt.system.machine import machine
 from rlox_opt.system.process import end_group
 
 INSIDE = Path(__file__).with_name("inside")
-# What oneDNN compiles at run time gets names, in a file that perf reads.
-_NAMED = {"ONEDNN_JIT_PROFILE": "3"}  # for VTune, as without it, and for perf
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a driver is ended with
+# oneDNN then writes the names of code that it compiles at run time into a file that perf reads.
+_NAMED = {"ONEDNN_JIT_PROFILE": "3"}  # 1: for VTune, as by default; 2: for perf
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the signals that end a driver
 _GRACE_S = 40.0  # for a program to end after Ctrl-C; torchrun gives its ranks 30 of them
 _HELPERS_S = 2.0
 _POLL_S = 0.1
@@ -45,17 +45,17 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True)
 class Options:
-    """What of a run is kept.
+    """What is recorded of a run.
 
     Attributes:
         from_s: seconds of the run after which spans and samples are kept.
-        for_s: for how many seconds; None: to the end.
-        every: of so many seconds, the spans of one are kept (1: of all).
+        for_s: for how many seconds they are kept; None: to the end.
+        every: spans of one in so many seconds are kept (1: of all).
         torch_s: seconds, from `from_s` on, for which torch.profiler records operators.
-        segment_bytes: of a file of a process.
-        segments: of a process that are kept, the last ones.
-        ptrace: processes let py-spy look into them.
-        frames: processes note which lines of Python they are at.
+        segment_bytes: the size of a file of a process.
+        segments: the number of files of a process that are kept, the last ones.
+        ptrace: whether processes allow py-spy to read them.
+        frames: whether processes record the lines of Python that they are at.
     """
 
     from_s: float = 0.0
@@ -77,7 +77,7 @@ class Exit:
 
 
 class NotStartedError(OSError):
-    """The command cannot be started."""
+    """The command could not be started."""
 
 
 def launch(
@@ -89,12 +89,12 @@ def launch(
     output: IO[str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Exit:
-    """Run the command to its end, or to Ctrl-C, and leave in `folder` what `format` describes.
+    """Run the command to its end, or to Ctrl-C, and write into `folder` what `format` describes.
 
     Args:
-        sampler: what looks on; None: nothing does.
-        output: where the program's stdout goes; None: where ours does.
-        environment: of the program; None: ours.
+        sampler: the sampler to run beside it; None for none.
+        output: where the program's stdout goes; None: to this process's.
+        environment: the program's variables; None: this process's.
 
     Raises:
         NotStartedError: the command cannot be started.
@@ -140,15 +140,15 @@ def launch(
         try:
             if sampler is not None:
                 sampler.begin(process.pid, folder, options.from_s, options.for_s)
-            with contextlib.suppress(BrokenPipeError):  # no Python, and over already
+            with contextlib.suppress(BrokenPipeError):  # the program is not Python, and has ended
                 os.write(opener, b"\n")
         finally:
-            os.close(opener)  # for all who come to the gate after the first
+            os.close(opener)  # lets through all that come to the gate later
         from_ns = clock.after_ns + round(options.from_s * 1e9)
         for_ns = 1 << 62 if options.for_s is None else round(options.for_s * 1e9)
         with Watcher(process.pid, folder, from_ns, from_ns + for_ns):
             _watch(process, folder, sampler, progress, clock.after_ns)
-            about.end = Clock(*read_clock())  # what it leaves behind is no longer waited for
+            about.end = Clock(*read_clock())  # processes left behind are no longer waited for
     except KeyboardInterrupt:
         about.interrupted = True
     finally:
@@ -170,7 +170,7 @@ def launch(
 
 @contextlib.contextmanager
 def not_interrupted() -> Iterator[None]:
-    """A second Ctrl-C, or what else ends a driver, must not lose what the first one kept."""
+    """Ignore further Ctrl-C and other ending signals, so that they do not lose what was kept."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
     try:
         yield
@@ -197,7 +197,7 @@ def _watch(
 
 
 def _drain(process: subprocess.Popen[bytes]) -> None:
-    """Let what the program leaves behind, such as multiprocessing's helpers, end by itself."""
+    """Let processes that the program leaves behind, such as multiprocessing's helpers, end."""
     deadline = time.monotonic() + _HELPERS_S
     while process.poll() is not None and time.monotonic() < deadline:
         try:
@@ -208,8 +208,8 @@ def _drain(process: subprocess.Popen[bytes]) -> None:
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Pass Ctrl-C on to all of the program; if its first process does not heed it, it is ended.
-    The others are left to write what they recorded."""
+    """Pass Ctrl-C on to the whole program. Its first process is ended if it ignores that; the
+    others may still write what they recorded."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
     try:

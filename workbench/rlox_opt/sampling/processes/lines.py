@@ -1,5 +1,5 @@
-"""What the process itself noted beside its samples, by the same clock: the line of Python that each
-thread was at, and which part of torch's work it was in."""
+"""What a process recorded beside its samples, by the same clock: the line of Python that each
+thread was at, and the part of torch's work that it was in."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.samples import Frame
 
 FRAME = "frame"  # the kind of a name that is a line
-# From a look, at which nothing is known: an import's stacks are dear to look at.
+# Farther from a look than this nothing is known; looks are rare during imports, whose deep stacks
+# make them expensive.
 _FAR_NS = 500_000_000
-_COMPILERS = frozenset({"numba", "jax"})  # which make code that no library calls
-_SWITCH_NS = 5_000_000  # after which a thread is asked to let the interpreter's lock go
-_TURN_NS = 1_000_000  # in which a thread in the interpreter may come from another line
+_COMPILERS = frozenset({"numba", "jax"})  # libraries that make code at run time
+_SWITCH_NS = 5_000_000  # after which a thread is asked to release the interpreter's lock
+_TURN_NS = 1_000_000  # within which a thread in the interpreter may have been at another line
 
 Times = NDArray[np.int64]
 
 
 class Beside:
-    """What one process noted."""
+    """What one process recorded of its threads."""
 
     def __init__(self, process: RecordedProcess) -> None:
         self.lines, self.parts = Lines(process).at, Parts(process).at
@@ -34,13 +35,13 @@ class Beside:
 
 
 def made_by(process: RecordedProcess) -> str:
-    """Whose code is that a process made at run time, where nothing else tells."""
+    """The owner of code that a process made at run time, where nothing else shows it."""
     loaded = process.loaded.get("versions", {})
     return UNKNOWN if _COMPILERS.isdisjoint(loaded) else "native"
 
 
 class Lines:
-    """The lines that the threads of one process were seen at."""
+    """The lines at which the threads of one process were seen."""
 
     def __init__(self, process: RecordedProcess) -> None:
         names = {key: name for key, name in process.names.items() if name.kind == FRAME}
@@ -59,9 +60,9 @@ class Lines:
         """The stack of Python functions at each time, outermost first; empty where none was seen
         near it.
 
-        A look that the thread was asked for before that time and that was had after it saw the
-        thread leave the very call that it was in, since that held the interpreter's lock until
-        then; if it was in a call.
+        A look may be wanted before a time and had after it. If the thread was in a call at that
+        time the look shows that very call: the call kept the interpreter's lock until the look
+        could be had.
         """
         looks = self._looks.get(tid)
         if looks is None or not len(looks):
@@ -94,8 +95,8 @@ class Lines:
 
 
 class Parts:
-    """When which part of torch's work went on in a process. A thread that noted none itself, such
-    as those of OpenMP, works for the one that noted most."""
+    """When each part of torch's work was done in a process. A thread without parts of its own, such
+    as one of OpenMP's, counts as working for the thread with most of them."""
 
     def __init__(self, process: RecordedProcess) -> None:
         names = {key: name.path for key, name in process.names.items() if name.kind == "part"}
@@ -117,7 +118,7 @@ class Parts:
         "" where nothing is known."""
         whose = tid if tid in self._tids else self._busiest
         told = np.full(len(times_ns), GRAD if self._trains else "", dtype=object)
-        for part in (NO_GRAD, OPTIMIZER, BACKWARD):  # the last says most
+        for part in (NO_GRAD, OPTIMIZER, BACKWARD):  # the later ones say more
             edges = self._edges.get((whose, part))
             if edges is not None:
                 told[np.searchsorted(edges, times_ns, side="right") % 2 == 1] = part
@@ -126,7 +127,7 @@ class Parts:
 
 
 def by_thread(process: RecordedProcess, batches: Iterable[Batch]) -> dict[int, Times]:
-    """`[n, 3]` of each thread by its native id."""
+    """int64 arrays of shape (n, 3), by the thread's native id."""
     found: defaultdict[int, list[Times]] = defaultdict(list)
     for batch in batches:
         found[process.threads[batch.thread].native_id].append(batch.data)
@@ -134,7 +135,7 @@ def by_thread(process: RecordedProcess, batches: Iterable[Batch]) -> dict[int, T
 
 
 def _merged(spans: Sequence[tuple[int, int]]) -> Times:
-    """The edges of the union of intervals: begin, end, begin, end, …"""
+    """The edges of the union of the intervals: begin, end, begin, end, …"""
     edges: list[int] = []
     for begin, end in sorted(spans):
         if edges and begin <= edges[-1]:

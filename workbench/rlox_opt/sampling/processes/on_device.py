@@ -1,4 +1,4 @@
-"""What the processes of a run waited for on a device, from torch's records of each (`--torch`)."""
+"""What the processes of a run waited for on a device, from their torch records (`--torch`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _RUNTIME = ("cuda", "hip", "cu")
 
 
 def on_device(run: RecordedRun) -> dict[str, Any] | None:
-    """`waited` and `phases` as of `device.attribute`, of all processes together; None where no
-    kernel was recorded."""
+    """`waited` and `phases` as `device.attribute` returns them, of all processes together; None if
+    no kernel was recorded."""
     seconds: defaultdict[tuple[str, str, str], float] = defaultdict(float)
     waits: defaultdict[str, float] = defaultdict(float)
     runs: defaultdict[str, float] = defaultdict(float)
@@ -32,8 +32,8 @@ def on_device(run: RecordedRun) -> dict[str, Any] | None:
 
 
 def _recorded(run: RecordedRun, process: RecordedProcess) -> tuple[list[Call], list[Kernel]]:
-    """Calls of the device's runtime, and what ran on it. A flow with the same number passes where
-    a kernel was launched and where it ran."""
+    """Calls of the device's runtime, and the kernels. A flow with one number has a point where a
+    kernel was launched and another where it ran."""
     calls, kernels = [], []
     for torch in torch_of(run.folder, process.key):
         numbers = {

@@ -1,11 +1,11 @@
-"""A program's own Timing report, as Sample Factory prints it at its end, beside ours.
+"""The report that a program's own Timing prints at its end, as Sample Factory does, next to ours.
 
     [2026-01-31 12:00:00,000][4242] RolloutWorker_w0 profile tree view:
     wait_for_trajectories: 0.0767, env_step: 170.3642
     save_policy_outputs: 6.6260
       split_output_tensors: 3.0167
 
-Blocks without inner ones share a line; below a block that has some, these are indented by two.
+Blocks without inner blocks share a line; the inner blocks of another are indented by two.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 _HEAD = re.compile(r"^(?:\x1b\[[\d;]*m)*(?:\[[^\]]*\])* *(?P<name>\S.*?) profile tree view:")
 _BLOCK = re.compile(r"(?P<name>[^\s:,][^:,]*): (?P<seconds>\d+(?:\.\d+)?(?:e[-+]\d+)?)(?:, |$)")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_LITTLE_S = 0.01  # blocks shorter than that on both sides are not told
-_LEAST_S = 0.00005  # what is told as 0.0001
+_LITTLE_S = 0.01  # blocks shorter than that on both sides are left out
+_LEAST_S = 0.00005  # the least that is printed as 0.0001
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Tree:
 
 
 def trees(text: str) -> list[Tree]:
-    """Every report in a program's output, in its order; what is none is passed over."""
+    """Every report in a program's output, in order; other text is ignored."""
     told: list[Tree] = []
     lines = iter(_COLOUR.sub("", text).splitlines())
     line = next(lines, None)
@@ -48,14 +48,14 @@ def trees(text: str) -> list[Tree]:
             del open_[depth:]
             for name, value in blocks:
                 seconds["/".join([*open_, name])] = value
-            open_.append(blocks[-1][0])  # what is indented below is inside it
+            open_.append(blocks[-1][0])  # indented lines below it are inside it
             line = next(lines, None)
         told.append(Tree(head["name"], seconds))
     return told
 
 
 def _blocks(line: str) -> Iterator[tuple[str, float]]:
-    """Names and seconds of a line that holds nothing else."""
+    """Names and seconds of a line that contains nothing else."""
     at, text = 0, line.strip()
     blocks = []
     while at < len(text):
@@ -68,10 +68,11 @@ def _blocks(line: str) -> Iterator[tuple[str, float]]:
 
 
 def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
-    """Each block of the program's own reports, with what we measured: `component`, `ours` (the
-    process and thread that has most of its blocks; None where none has any), `block`, `own_s`,
-    `our_s`, and whether both are means `per_call`, which a Timing tells of what its `time_avg`
-    times (of the latest calls only): that of ours is nearer to what it prints than the sum is."""
+    """Each block of the program's own reports, with our measurement: `component`, `ours` (the
+    process and thread that has most of its blocks; None if none has any), `block`, `own_s`,
+    `our_s`, and whether both are means `per_call`. A Timing prints the mean of the latest calls for
+    blocks timed by `time_avg`; if our mean is nearer to what it prints than our sum, means are
+    compared."""
     measured = {
         _title(process["title"], thread["name"]): {
             phase["name"]: (phase["seconds"], phase["calls"]) for phase in thread["phases"]
@@ -101,7 +102,7 @@ def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
 
 
 def _apart(own_s: float, our_s: float) -> float:
-    """How many times as long one is as the other, as a logarithm."""
+    """The logarithm of the ratio of the longer time to the shorter."""
     return abs(log(max(own_s, _LEAST_S) / max(our_s, _LEAST_S)))
 
 
@@ -110,7 +111,8 @@ def _title(process: str, thread: str) -> str:
 
 
 def _nearest(tree: Tree, measured: Mapping[str, Mapping[str, tuple[float, int]]]) -> str | None:
-    """Whose blocks have the same names, and of equal ones the nearest times; None: nobody's."""
+    """The thread whose blocks have the same names, among equal ones with the nearest times; None if
+    none has any."""
 
     def rank(title: str) -> tuple[int, float]:
         phases = measured[title]

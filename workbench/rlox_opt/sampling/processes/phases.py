@@ -1,4 +1,5 @@
-"""The phases of a recorded process: blocks of all its `Timing`s and `span`s, a tree a thread."""
+"""The phases of a recorded process: the blocks of all its `Timing`s and `span`s, one tree a
+thread."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from rlox_opt.sampling.spans import SpanLog, ThreadSpans
 def log_of(process: RecordedProcess) -> SpanLog:
     """The phases of all threads, as `Timing` would have logged them with one tree.
 
-    Where several `Timing`s were open at once, what is inside a block of another gets its path in
+    Where several `Timing`s were open at once, a block inside another one's block gets its path in
     front. A path whose outer block never closed, since the process was killed, is kept as it is.
     """
     by_thread: defaultdict[int, list[tuple[int, Triples]]] = defaultdict(list)
-    # The main thread has several numbers if it was renamed; its blocks are one tree all the same.
+    # A renamed main thread has several numbers, but its blocks form one tree.
     main = [n for n, thread in process.threads.items() if thread.native_id == process.header.pid]
     first = dict.fromkeys(main, min(main, default=0))
     phases: defaultdict[int, list[int]] = defaultdict(list)
@@ -38,7 +39,7 @@ def log_of(process: RecordedProcess) -> SpanLog:
         thread = process.threads[number]
         words = _merged(process, blocks, numbers)
         log.threads.append(ThreadSpans(thread.name, thread.native_id, words))
-    for path in list(numbers):  # blocks that hold others are there, also where they never closed
+    for path in list(numbers):  # outer blocks must exist, even if they never closed
         while path := path.rpartition("/")[0]:
             numbers.setdefault(path, len(numbers))
     log.paths = list(numbers)
@@ -48,10 +49,10 @@ def log_of(process: RecordedProcess) -> SpanLog:
 def _merged(
     process: RecordedProcess, blocks: Sequence[tuple[int, Triples]], numbers: dict[str, int]
 ) -> array[int]:
-    """One thread's blocks in the order of closing, their indices those of `numbers`."""
+    """One thread's blocks in the order of closing, with indices into `numbers`."""
     sources = np.concatenate([np.full(len(data), source) for source, data in blocks])
     data = np.concatenate([data for _, data in blocks])
-    order = np.lexsort((-data[:, 1], data[:, 2]))  # by the end; at one end the inner comes first
+    order = np.lexsort((-data[:, 1], data[:, 2]))  # by end; of equal ends the inner one comes first
     sources, data = sources[order], data[order]
     index = data[:, 0].copy()
     if len({source for source, _ in blocks}) == 1:
@@ -71,7 +72,7 @@ def _merged(
 
 
 def _nested(sources: Sequence[int], own: Sequence[str], data: Triples) -> list[str]:
-    """The path of each block among those of all sources."""
+    """The path of each block within the blocks of all sources."""
     full = list(own)
     open_: list[int] = []
     for i in np.lexsort((-data[:, 2], data[:, 1])).tolist():

@@ -1,8 +1,8 @@
-"""From what threads did to programs that can be replayed: work between events, and the events.
+"""Turns what threads did into programs that can be replayed: work, and the events between.
 
-A thread's time is work but where it waits. What it waited for is an event, and the time that the
-wait took is left out: a replay finds its own. Kept are the hand-over from what it waited for until
-it went on, and, of a wait that nobody recorded ended, all of it.
+A thread's time is work unless it waits. What it waited for is an event; the length of the wait is
+left out, since a replay finds its own. Two lengths are kept as recorded: the hand-over, which is
+the time from the awaited event until the thread went on, and waits of which no end was recorded.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from rlox_opt.sampling.processes.replay import (
 from rlox_opt.sampling.processes.tracks import Block, Exchange, Track, exclusive
 from rlox_opt.sampling.samples import OUTSIDE
 
-BLOCKED_NS = 20_000  # a wait that is shorter was none: the call itself takes as long
+BLOCKED_NS = 20_000  # a shorter wait did not block: the call itself takes as long
 HAND_OVER, UNKNOWN, NOT_BEGUN = "hand-over", "waiting for what was not recorded", "not begun"
 _NS = 1e-9
 
 
 class WorkPart(NamedTuple):
-    """What work is for: the thread's `track` and what equal ones have in common, its phase, and the
-    lock that it had."""
+    """What work is for: the thread's `track` and the name that equal threads share, its phase, and
+    the lock that it held."""
 
     track: str
     kind: str
@@ -45,9 +45,9 @@ class WorkPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Spent:
-    """Of a thread's time outside waits, the share that it ran (`cpu`, and of some phases `of`) and
-    that it did neither that nor wait for a core or the interpreter (`rest`); and whether it waits
-    for the interpreter."""
+    """How a thread spent its time outside waits. `cpu` is the share in which it ran, and `of` the
+    same of some phases. `rest` is the share in which it neither ran nor waited for a core or the
+    interpreter. `gil` says whether it waits for the interpreter."""
 
     cpu: float = 1.0
     rest: float = 0.0
@@ -55,14 +55,14 @@ class Spent:
     of: Mapping[str, float] = field(default_factory=dict)
 
     def shares(self, path: str) -> tuple[float, float]:
-        """Of a phase's time, what it ran, and what passed without."""
+        """Of a phase's time, the share on a CPU and the share that passed without one."""
         cpu = self.of.get(path, self.cpu)
         return cpu, self.rest * (1 - cpu) / (1 - self.cpu) if self.cpu < 1 else 0.0
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Programs, and what their channels held at the beginning."""
+    """The programs, and the number of messages in their channels at the beginning."""
 
     programs: list[Program]
     there: dict[str, int]
@@ -73,7 +73,7 @@ def programs(
     spent: Callable[[Track], Spent] = lambda _: Spent(),
     goal: Callable[[Track], bool] = lambda _: True,
 ) -> Recorded:
-    """The programs of the threads, all of which begin at the beginning of the first."""
+    """The programs of the threads. All of them begin when the first thread does."""
     known = _Channels(tracks)
     start = min((track.begin_ns for track in tracks), default=0)
     with_gil = {track.process for track in tracks if spent(track).gil}
@@ -90,14 +90,14 @@ def programs(
 
 
 class _Channels:
-    """What is known of each channel over all threads: when somebody gave, when somebody got, and
-    how long it takes from there to here."""
+    """What is known of each channel from all threads: the times of sends and of receives, and how
+    long a message takes."""
 
     def __init__(self, tracks: Sequence[Track]) -> None:
         self.gifts: defaultdict[str, list[int]] = defaultdict(list)
-        self._begun: defaultdict[str, list[int]] = defaultdict(list)  # gifts
+        self._begun: defaultdict[str, list[int]] = defaultdict(list)  # when sends began
         self.gets: defaultdict[str, list[int]] = defaultdict(list)
-        self.full: set[str] = set()  # queues whose senders have waited
+        self.full: set[str] = set()  # queues in which senders had to wait for room
         meetings: defaultdict[str, list[tuple[Exchange, str]]] = defaultdict(list)
         blocked: list[Exchange] = []
         for track in tracks:
@@ -107,7 +107,7 @@ class _Channels:
                     meetings[exchange.channel].append((exchange, track.title))
                 elif exchange.inside:
                     self._take(exchange, blocked)
-            if track.ends_process:  # for who joins it
+            if track.ends_process:  # an event for threads that join the process
                 self.gifts[str(track.pid)].append(track.end_ns)
         for times in (*self.gifts.values(), *self._begun.values(), *self.gets.values()):
             times.sort()
@@ -136,30 +136,30 @@ class _Channels:
             at = bisect_right(gifts, wait.end_ns) - 1
             if at >= 0 and gifts[at] >= wait.begin_ns:
                 took[wait.channel].append(wait.end_ns - gifts[at])
-        # The quick tenth: whoever took longer waited for a core, or for the interpreter as well,
-        # and that a replay does by itself.
+        # The fastest tenth. Slower ones also waited for a core or for the interpreter, and a
+        # replay computes those waits itself.
         return {channel: sorted(times)[len(times) // 10] * _NS for channel, times in took.items()}
 
     def latency(self, channel: str) -> float:
-        """Seconds from a gift until who waited goes on; of a collective, those of its own."""
+        """Seconds from a send until the waiting thread goes on; for a collective, its own time."""
         return self._latency.get(channel, 0.0)
 
     def event(self, wait: Exchange) -> str | None:
-        """What a wait is; None where nobody that was recorded ends it."""
+        """The event that ends a wait; None if no recorded thread ends it."""
         if wait.on == "collective":
             return MEET
         known = wait.kind == "wait" and wait.channel in self.gifts and wait.on != "lock"
         return RECEIVE if known else None
 
     def there(self) -> dict[str, int]:
-        """What each channel held at the beginning: as much as was taken before anybody began to
-        give it. Who takes it may be done before the giver is, whose core it took."""
+        """The number of messages in each channel at the beginning: as many as were received before
+        a send began. The receiver may go on before the sender's call ends, whose core it took."""
         at_start = {}
         for channel, gets in self.gets.items():
             gifts = self._begun.get(channel, [])
             missing = [n - bisect_right(gifts, at) for n, at in enumerate(gets, 1)]
             at_start[channel] = max(0, *missing)
-        for channel in self.full:  # the room in a queue that was full: what it held at most
+        for channel in self.full:  # its room is the largest number of messages that it held
             gets = self.gets.get(channel, [])
             held = [n - bisect_right(gets, at) for n, at in enumerate(self.gifts[channel], 1)]
             at_start[_room(channel)] = max(1, *held)
@@ -167,8 +167,8 @@ class _Channels:
 
 
 def _own_time(waits: list[tuple[Exchange, str]]) -> float:
-    """Mean seconds that a collective takes by itself: from when its last member came until the
-    first one left, since the others may wait for a core, which a replay does by itself."""
+    """Mean seconds that a collective itself takes: from the arrival of its last member until the
+    first one leaves. The others may wait for a core, and a replay computes that itself."""
     meetings: list[dict[str, Exchange]] = []
     over = 0
     for wait, member in sorted(waits, key=lambda pair: pair[0].begin_ns):
@@ -181,7 +181,7 @@ def _own_time(waits: list[tuple[Exchange, str]]) -> float:
     return fmean(
         max(0, min(w.end_ns for w in met.values()) - max(w.begin_ns for w in met.values())) * _NS
         for met in meetings
-        if len(met) == most  # else one of them lies outside what is looked at
+        if len(met) == most  # otherwise a member of it lies outside the time looked at
     )
 
 
@@ -223,10 +223,10 @@ def _stretches(track: Track, known: _Channels, of: Spent) -> Iterator[Stretch]:
 
 
 def _wait(work: _Work, exchange: Exchange, known: _Channels, waited: bool) -> Iterator[Stretch]:
-    """A wait and its event. What one for a lock is ended by, the holding of it tells; what a poll
-    has seen is received next."""
+    """A wait and its event. A wait for a lock has none here, since the hold of the lock has it; nor
+    has a poll, since what the poll saw is received next."""
     event = known.event(exchange)
-    takes = waited or event == MEET  # else it is work, as any call
+    takes = waited or event == MEET  # otherwise it is work, as any call
     if takes:
         work.skip(exchange.end_ns)
     else:
@@ -236,7 +236,7 @@ def _wait(work: _Work, exchange: Exchange, known: _Channels, waited: bool) -> It
         yield work.cut(event, exchange.channel)
         if event == RECEIVE and exchange.channel in known.full:
             yield work.cut(SEND, _room(exchange.channel))
-        if exchange.on == "process":  # that it has ended stays so, for who joins it again
+        if exchange.on == "process":  # another thread may join the ended process too
             yield work.cut(SEND, exchange.channel)
         if takes:
             work.rest(latency, exchange.path if event == MEET else HAND_OVER)
@@ -247,7 +247,7 @@ def _wait(work: _Work, exchange: Exchange, known: _Channels, waited: bool) -> It
 
 
 def _marks(exchanges: Sequence[Exchange]) -> list[tuple[int, str, Exchange]]:
-    """When what of a thread is met, in order. What lies within a wait or a gift is part of it."""
+    """A thread's events in order of time. Those that lie within a wait or a send are part of it."""
     outer = exclusive(exchanges)
     marks = [(exchange.begin_ns, 2, exchange.kind, exchange) for exchange in outer]
     begins = [exchange.begin_ns for exchange in outer]
@@ -260,13 +260,13 @@ def _marks(exchanges: Sequence[Exchange]) -> list[tuple[int, str, Exchange]]:
 
 
 class _Work:
-    """What a thread did since its last event."""
+    """The work of a thread since its last event."""
 
     def __init__(self, track: Track, of: Spent) -> None:
         self.track, self.of = track, of
         self.at = track.begin_ns
         self.locks: list[str] = []
-        self.owed = 0.0  # the hand-over of a lock that it gets next
+        self.owed = 0.0  # the hand-over of the lock that it acquires next
         self._changes = phases(track.blocks)
         self._next = 0
         self._path = OUTSIDE
@@ -274,7 +274,7 @@ class _Work:
         self._rest: defaultdict[WorkPart, float] = defaultdict(float)
 
     def until(self, ns: int, works: bool = True) -> None:
-        """Time up to then is work of the phases that it falls into, or none."""
+        """Count the time until `ns` as work of the phases in it; without `works`, leave it out."""
         while self._next < len(self._changes) and self._changes[self._next][0] <= ns:
             at, path = self._changes[self._next]
             self._add(at, works)
@@ -283,21 +283,21 @@ class _Work:
         self._add(ns, works)
 
     def skip(self, ns: int) -> None:
-        """Time up to then is no work."""
+        """Leave out the time until `ns`."""
         self.until(ns, works=False)
 
     def rest(self, seconds: float, path: str | None) -> None:
-        """So much passes by itself, for `path` or for the phase that it is in."""
+        """Add seconds that pass without a CPU, for `path` or for the current phase."""
         if seconds > 0:
             self._rest[self._part(path)] += seconds
 
     def pass_by(self, exchange: Exchange) -> None:
-        """An exchange that nothing ends takes as long as it took."""
+        """An exchange without an event takes as long as it did in the record."""
         took = (exchange.end_ns - exchange.begin_ns) * _NS
         self.rest(took, None if exchange.on in ("sleep", "device") else UNKNOWN)
 
     def cut(self, event: str, channel: str) -> Stretch:
-        """The work so far, ended by an event; a new stretch begins."""
+        """The work so far as a stretch that ends with an event; a new stretch begins."""
         stretch = Stretch(dict(self._cpu), dict(self._rest), event, channel)
         self._cpu.clear()
         self._rest.clear()
@@ -324,7 +324,7 @@ class _Work:
 
 
 def phases(blocks: Sequence[Block]) -> list[tuple[int, str]]:
-    """When which phase is the innermost, from each time on."""
+    """The innermost phase from each of these times on."""
     changes: list[tuple[int, str]] = []
     open_: list[Block] = []
 

@@ -1,15 +1,16 @@
-"""Runs a recorded program again, on paper: the same work, with some of it made faster.
+"""Computes how a recorded program would run if some of its work were faster.
 
-A thread is a list of stretches of work, each ended by an event: it sends to a channel or receives
-from one, meets others, takes a lock or gives it back. A replay keeps what the events mean and drops
-when they happened: a receiver waits if nothing was sent yet, a lock has one holder, and the whole
-takes as long as that makes it. So it answers what a change of one part would do to the whole, where
-the share of a part would only say how long the part is. Threads share the cores, and those of one
-interpreter its lock, evenly.
+A thread is a list of stretches of work. Each stretch ends with an event: the thread sends to a
+channel or receives from one, meets others, acquires a lock or releases it. A replay keeps what the
+events mean and forgets when they happened. A receiver waits if nothing has been sent yet, a lock
+has one holder, and the length of the whole follows from that. So a replay shows how a change of one
+part would change the whole, where the part's share only says how long the part is. Threads share
+the cores evenly, and the threads of one interpreter share its lock evenly.
 
-Causal profiling (Curtsinger and Berger, Coz, SOSP 2015) asks the same of a running program, by
-slowing all others down; critical paths of message-passing programs are older (Yang and Miller,
-Critical path analysis for the execution of parallel and distributed programs, ICDCS 1988).
+Causal profiling (Curtsinger and Berger, Coz, SOSP 2015) answers the same question on a running
+program, by slowing down all other parts. Critical paths of message-passing programs are older (Yang
+and Miller, Critical path analysis for the execution of parallel and distributed programs, ICDCS
+1988).
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 SEND, RECEIVE, MEET, ACQUIRE, RELEASE, END = "send", "receive", "meet", "acquire", "release", "end"
-Purpose = Any  # what work is for: anything that can be a key
-Scale = Callable[[Purpose], float]  # what is left of a part's time
+Purpose = Any  # what work is for; any value that can be a dictionary's key
+Scale = Callable[[Purpose], float]  # the fraction of a part's time that is left
 
 
 class Stretch(NamedTuple):
-    """What a thread does up to an event, in seconds: `cpu` needs one, `rest` passes without
+    """A thread's work up to an event, in seconds: `cpu` needs a core, `rest` passes without one
     (sleep, a disk, a hand-over)."""
 
     cpu: Mapping[Purpose, float]
@@ -36,8 +37,8 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A thread. `shares` names the interpreter whose lock all its work needs; "" none. `goal` says
-    that the whole is done when this thread is, with the others of which that is said."""
+    """A thread. `shares` names the interpreter whose lock all its work needs; "" for none. The run
+    is over when all threads with `goal` are done."""
 
     name: str
     stretches: Sequence[Stretch]
@@ -47,9 +48,9 @@ class Program:
 
 @dataclass
 class Replay:
-    """How it went: seconds from the beginning. Of each program and stretch `began`, `done` (its
-    work) and `left` (its event); `by` is the (program, stretch) that a waiting event was ended by.
-    `stuck` names threads that waited for what never came."""
+    """The result, in seconds from the beginning: of each program and stretch when it `began`, when
+    its work was `done`, and when the thread `left` its event. `by` is the (program, stretch) that
+    ended a waiting event. `stuck` names threads that waited for an event that never came."""
 
     seconds: float
     began: list[list[float]]
@@ -61,7 +62,7 @@ class Replay:
 
 
 def unchanged(_: Purpose) -> float:
-    """All as it was."""
+    """All work takes as long as it did."""
     return 1.0
 
 
@@ -74,9 +75,9 @@ def replay(
     """The programs from their beginning to their end.
 
     Args:
-        cores: that all threads share.
-        scale: what is left of the time of a part: 0.5 makes it twice as fast, 0.0 takes it out.
-        there: what channels hold at the beginning.
+        cores: the number of cores that all threads share.
+        scale: the fraction of a part's time that is left: 0.5 halves it, 0.0 removes the part.
+        there: the number of messages in each channel at the beginning.
 
     Raises:
         ValueError: no program is a goal, or `cores` is less than 1.
@@ -87,8 +88,9 @@ def replay(
 
 
 def path(programs: Sequence[Program], of: Replay) -> dict[Purpose, float]:
-    """Seconds of each part on the critical path, largest first: from the end back, of each thread
-    what it did since it last waited, and then what the one did that it waited for."""
+    """Seconds of each part on the critical path, the largest first. The path is followed backwards
+    from the end: a thread's work since it last waited, then the work of the thread it waited
+    for."""
     seconds_of: defaultdict[Purpose, float] = defaultdict(float)
     index, number = of.last, len(of.done[of.last]) - 1
     while number >= 0:
@@ -105,12 +107,12 @@ def path(programs: Sequence[Program], of: Replay) -> dict[Purpose, float]:
 
 
 class _Thread:
-    """A program on its way."""
+    """The state of a program during the replay."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.number = -1  # of the stretch it is in
-        self.cpu = self.rest = 0.0  # left to do of it
+        self.number = -1  # of its current stretch
+        self.cpu = self.rest = 0.0  # what is left of the stretch
         self.waits = self.ended = False
         self.began: list[float] = []
         self.done: list[float] = []
@@ -125,9 +127,9 @@ class _Run:
         self.threads = [_Thread(program) for program in programs]
         self.cores, self.scale = cores, scale
         self.now = 0.0
-        self.sent = defaultdict(int, there)  # to a channel, and not yet received
+        self.sent = defaultdict(int, there)  # messages in a channel that were not received yet
         self.held: set[str] = set()
-        self.queues: defaultdict[str, deque[int]] = defaultdict(deque)  # who waits, in order
+        self.queues: defaultdict[str, deque[int]] = defaultdict(deque)  # waiting threads, in order
         self.meets = _meets(programs)
 
     def run(self) -> Replay:
@@ -152,7 +154,7 @@ class _Run:
         )
 
     def _work(self, working: Sequence[int]) -> list[int]:
-        """Go on until the work of some threads is done; which these are."""
+        """Go on until the work of some threads is done. Returns these threads."""
         threads = [self.threads[i] for i in working]
         sharing = Counter(t.program.shares for t in threads if not t.rest)
         sharing[""] = 1
@@ -160,7 +162,7 @@ class _Run:
         wanted = sum(rate for t, rate in zip(threads, rates, strict=True) if not t.rest)
         if wanted > self.cores:
             rates = [rate * self.cores / wanted for rate in rates]
-        # What passes by itself comes before what needs a core: a hand-over before the work.
+        # A stretch's rest comes before its work on a core: a hand-over before what follows it.
         needed = [t.rest or t.cpu / rate for t, rate in zip(threads, rates, strict=True)]
         step = min(needed)
         self.now += step
@@ -175,7 +177,7 @@ class _Run:
         return ready
 
     def _event(self, index: int) -> None:
-        """A thread's work up to its event is done."""
+        """A thread has done its work up to its event."""
         thread = self.threads[index]
         stretch = thread.program.stretches[thread.number]
         channel, this = stretch.channel, (index, thread.number)
@@ -201,7 +203,7 @@ class _Run:
             case "acquire":
                 thread.waits = channel in self.held
                 self.held.add(channel)
-            case "release" if queue:  # it is handed on, not free in between
+            case "release" if queue:  # the next holder gets the lock directly
                 self._leave(queue.popleft(), this)
             case "release":
                 self.held.discard(channel)
@@ -232,7 +234,7 @@ class _Run:
 
 
 def _meets(programs: Sequence[Program]) -> dict[str, deque[int]]:
-    """How many come to each meeting of a channel: all whose program has as many."""
+    """The number of members of each meeting of a channel: the threads whose programs have it."""
     counts: defaultdict[str, list[int]] = defaultdict(list)
     for program in programs:
         own = Counter(s.channel for s in program.stretches if s.event == MEET)

@@ -5,14 +5,14 @@
 - `incomplete`, `warnings`: sentences on what is missing, and on what makes figures doubtful.
 - `processes`: each `title`, `pid`, `parent`, `begin_s`, `end_s`, `how` it ended (None: killed), and
   its `threads`: `name`, `seconds`, `samples`, `layers`.
-- `components`, `layers`, `ranking`: as `components` makes them.
-- `startup_s`: seconds that the first process's main thread imported, or compiled what ran later;
-  they are in no share.
-- `functions`, `lines`, `parts`: those of the program's own that take most, as `hot` makes them.
-- `device`: what was waited for on a device, as `on_device` makes it; None without one.
-- `waiting`: who waits for whom, and what each part is worth, as `analysis` makes it; None where no
-  thread recorded anything.
-- `trace`: what the trace holds, and how the clocks were laid on each other.
+- `components`, `layers`, `ranking`: from `components`.
+- `startup_s`: seconds in which the first process's main thread imported or compiled; they are in no
+  share.
+- `functions`, `lines`, `parts`: the program's own code with most time, from `hot`.
+- `device`: what the host waited for on a device, from `on_device`; None without a device.
+- `waiting`: which threads wait for which, and what each part is worth, from `analysis`; None where
+  no thread recorded anything.
+- `trace`: what the trace contains, and how the clocks were put on one axis.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from rlox_opt.system.machine import commit
 
 SCHEMA = 1
 KIND = "processes"
-_PASSING_S = 1.0  # a process that lived so shortly and recorded nothing is not worth a line
+_PASSING_S = 1.0  # a process that lived less than this and recorded nothing is left out
 _DOUBTFUL_US = 100.0
-_HELPERS = ("resource tracker", "fork server")  # multiprocessing's, which it ends as it likes
+_HELPERS = ("resource tracker", "fork server")  # multiprocessing's, which it may kill
 
 Json = dict[str, Any]
 
 
 def report(run: RecordedRun, trace: Path, project: Project) -> tuple[Json, Samples]:
-    """Read all that a run left, write its trace, and tell what it shows; and all that was done, for
-    a flamegraph."""
+    """Read all files of a run, and write its trace. Returns the report, and the samples of all work
+    for a flamegraph."""
     rules = project.settings.layers
     incomplete = read_samplers(run, Whose(rules, ()))
     uses: dict[str, list[ThreadUse]] = {}
@@ -103,7 +103,7 @@ def report(run: RecordedRun, trace: Path, project: Project) -> tuple[Json, Sampl
 
 
 def _home(run: RecordedRun) -> Path:
-    """The folder of the program; of a module the one that it was started in."""
+    """The folder of the program; for a module, the folder in which it was started."""
     script = "".join(run.about.command[1:2])
     return Path(script).absolute().parent if script.endswith(".py") else Path.cwd()
 
@@ -115,8 +115,8 @@ def _startup_s(run: RecordedRun, uses: Mapping[str, Sequence[ThreadUse]]) -> flo
 
 
 def _versions(run: RecordedRun, at_work: Collection[str]) -> dict[str, str]:
-    """Of Python and the libraries that were at work, or of all where that is not known, which are
-    those of the program's own environment; and of what looked on, which is in ours."""
+    """The versions of Python and of the libraries that were at work (of all loaded ones if that is
+    not known), from the program's environment; and the sampler's, from this one."""
     versions: dict[str, set[str]] = {}
     for process in run.processes:
         loaded = process.loaded.get("versions", {})
@@ -130,14 +130,14 @@ def _versions(run: RecordedRun, at_work: Collection[str]) -> dict[str, str]:
 
 
 def _features(processes: Sequence[RecordedProcess]) -> list[str] | None:
-    """What our extension was built with; None where no process has loaded it."""
+    """The features that our extension was built with; None if no process loaded it."""
     built = [p.loaded["features"] for p in processes if "features" in p.loaded]
     return list(dict.fromkeys(chain.from_iterable(built))) if built else None
 
 
 def _worth_telling(process: RecordedProcess, uses: Sequence[ThreadUse]) -> bool:
-    """Helpers that only passed by are in the trace, but in no table; the first process is, however
-    short it was."""
+    """Whether a process is in the tables. Helpers that lived shortly are only in the trace; the
+    first process is always in the tables."""
     lived = (process.end_ns - process.begin_ns) / 1e9
     first = process.header.parent_key is None
     return first or lived >= _PASSING_S or any(use.phases for use in uses)
@@ -198,21 +198,21 @@ def _incomplete(
         )
     if run.about.sampler is None:
         told.append("Nothing was sampled, so layers are not known; phases are.")
-        # Where one of them works here, it was asked for that none looks on.
+        # If a sampler works here, the user chose to run without one.
         if (no_perf := perf.unavailable()) and (no_pyspy := pyspy.unavailable()):
             told[-1] += f" {no_perf}. {no_pyspy}."
     return told
 
 
 def _left_behind(folder: Path) -> dict[int, str]:
-    """Processes of the run that are there still: their names by their ids."""
+    """Processes of the run that still exist: their names by their ids."""
     mark = f"{FOLDER}={folder.absolute()}".encode()
     left = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if mark in (process / "environ").read_bytes().split(b"\0"):
                 left[int(process.name)] = (process / "comm").read_text().strip()
-        except OSError:  # it has just ended, or is another user's
+        except OSError:  # it has just ended, or belongs to another user
             continue
     return left
 

@@ -1,4 +1,4 @@
-"""Reads what a run of several processes left behind (`format`), large parts in passing only."""
+"""Reads the files of a run of several processes (`format`). Large parts are read as streams."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rlox_opt.sampling.samples import MAIN_THREAD
 
 @dataclass
 class RecordedProcess:
-    """What is known of a process. Large things are not in it: `blocks` reads them in passing."""
+    """What is known of a process, without its large data, which methods such as `spans` stream."""
 
     header: Header
     files: list[Path]
@@ -68,15 +68,15 @@ class RecordedProcess:
         return len(self.recorded) == 1 and self.recorded[0][0] <= self.begin_ns
 
     def spans(self) -> Iterator[Batch]:
-        """Closed spans of all kinds, as they were written."""
+        """Closed spans of all kinds, in the order in which they were written."""
         return self._blocks("spans")
 
     def flows(self) -> Iterator[Batch]:
-        """Passages of flows: index, time, id."""
+        """Points of flows: index, time, id."""
         return self._blocks("flows")
 
     def looks(self) -> Iterator[Batch]:
-        """Looks at lines of Python: index, wanted, had."""
+        """Lines of Python that threads were at: index, wanted, had."""
         return self._blocks("frames")
 
     def parts(self) -> Iterator[Batch]:
@@ -96,19 +96,19 @@ class RecordedProcess:
             for key, value in lines(file):
                 if key == what:
                     source, thread, data = value
-                    if thread in self.threads:  # else the line that names it was lost
+                    if thread in self.threads:  # the line that names it may be lost
                         yield Batch(source, thread, triples(data))
 
 
 def keys(folder: Path) -> list[str]:
-    """The processes that left something in the folder, the earliest first."""
+    """The keys of the processes that wrote something into the folder, the earliest first."""
     names = (path.name.split(".") for path in folder.glob("*.*.jsonl"))
     recorded = {parts[0] for parts in names if len(parts) == 3 and parts[1].isdigit()}
     return sorted(recorded, key=lambda key: int(key.partition("-")[2]))
 
 
 def segments(folder: Path, key: str, what: str = "") -> list[Path]:
-    """The files of a process in their order; `what` is "" or "torch"."""
+    """The files of a process in order; `what` is "" or "torch"."""
     stem = f"{key}.{what}." if what else f"{key}."
     paths = folder.glob(f"{stem}*.jsonl")
     numbers = {path: path.name.removeprefix(stem).removesuffix(".jsonl") for path in paths}
@@ -117,10 +117,10 @@ def segments(folder: Path, key: str, what: str = "") -> list[Path]:
 
 
 def read_process(folder: Path, key: str, what: str = "") -> RecordedProcess:
-    """All that is small of one process: one pass over its files.
+    """A process without its large data, in one pass over its files.
 
     Raises:
-        ValueError: there is no header, since it died before its first line was whole.
+        ValueError: there is no header, since the process died before it had written one.
     """
     files = segments(folder, key, what)
     process: RecordedProcess | None = None
@@ -142,8 +142,8 @@ def read_process(folder: Path, key: str, what: str = "") -> RecordedProcess:
 
 
 def torch_of(folder: Path, key: str) -> Iterator[RecordedProcess]:
-    """torch's operators in a process. Nothing where none were recorded, or it died as it began to
-    write them."""
+    """torch's operators in a process. Nothing if none were recorded, or if the process died before
+    it had written a header."""
     if segments(folder, key, "torch"):
         with contextlib.suppress(ValueError):
             yield read_process(folder, key, "torch")
@@ -161,7 +161,7 @@ def _take(
             process.role, process.index, process.name = value
         case "thread":
             number, native_id, name = value
-            # The program may have renamed it, or have forked from another thread than its main one.
+            # The program may have renamed its main thread, or forked from another thread.
             main = native_id == process.header.pid
             process.threads[number] = Thread(native_id, MAIN_THREAD if main else name)
         case "source":
@@ -190,8 +190,8 @@ def _take(
 
 @dataclass
 class About:
-    """What `run.json` says: `options` are `launch.Options` and the run's `start_ns`. Of a run that
-    has not ended, or was killed, there is no `end` and no `status`."""
+    """What `run.json` says. `options` are `launch.Options` and the run's `start_ns`. A run that has
+    not ended, or was killed, has no `end` and no `status`."""
 
     schema: int
     clock: Clock
@@ -207,14 +207,15 @@ class About:
 
 @dataclass
 class RecordedRun:
-    """A folder that was read: what `run.json` says, and its processes, the earliest first."""
+    """A folder that was read: what `run.json` says, and the processes, the earliest first."""
 
     folder: Path
     about: About
     processes: list[RecordedProcess]
 
     def channel(self, name: Name) -> str:
-        """The channel of a wait or send, by its receiving end: both sides call it the same."""
+        """The channel of a wait or send by the name of its receiving end, which both sides
+        share."""
         if name.kind != "send":
             return name.channel
         ends = (process.pairs.get(name.channel) for process in self.processes)
@@ -222,18 +223,18 @@ class RecordedRun:
 
     @property
     def clock(self) -> Clock:
-        """The clock that all others are laid on: the driver's, at the beginning."""
+        """The clock that all others are put on: the driver's, at the beginning."""
         return self.about.clock
 
 
 def read_run(folder: Path) -> RecordedRun:
-    """The run in a folder, whether or not it came to its end.
+    """The run in a folder, whether or not it has ended.
 
     Raises:
         ValueError: the folder holds no run, or one of a later schema.
     """
     try:
-        # Not by msgspec alone, which refuses the bytes of an argument that are no text.
+        # msgspec alone would refuse bytes of an argument that are no text.
         table = json.loads((folder / RUN).read_text(encoding="utf-8"))
         if (schema := table.get("schema")) != SCHEMA:
             raise ValueError(f"schema {schema}; this version reads {SCHEMA}")
@@ -242,6 +243,6 @@ def read_run(folder: Path) -> RecordedRun:
         raise ValueError(f"{folder} holds no run: {RUN} cannot be read ({error})") from error
     processes = []
     for key in keys(folder):
-        with contextlib.suppress(ValueError):  # it died as it began: there is nothing of it
+        with contextlib.suppress(ValueError):  # it died before it had written a header
             processes.append(read_process(folder, key))
     return RecordedRun(folder, about, processes)

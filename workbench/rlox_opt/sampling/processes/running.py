@@ -1,4 +1,4 @@
-"""For how much of each phase a thread ran, from looks at it that are coarser than the phases."""
+"""For how much of each phase a thread ran, computed from looks that are coarser than the phases."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rlox_opt.sampling.processes.watch import Seen, within
 from rlox_opt.sampling.samples import OUTSIDE
 
 _LEAST = 20  # windows
-_LOOKS = 5  # of a window at most: a phase that lies across its edge counts in part on each side
-_PRIOR = 0.02  # weight of the mean of all phases, as a share of the windows
+_LOOKS = 5  # in a window at most: a phase that lies across its edge is divided between two windows
+_PRIOR = 0.02  # weight of the mean of all phases, as a share of the number of windows
 
 
 def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[str, float]:
-    """The share of each phase, outside `waits`, for which the thread ran; none with too few looks.
+    """The share of each phase, outside `waits`, in which the thread ran; empty with too few looks.
 
-    In a window of some looks it ran for the sum over phases of a share of the time spent in each,
-    and of so much for each piece of a phase, however long: a piece in which the thread was kept
-    from running takes longer, and ran no more. Least squares, drawn a little towards the mean of
-    all. A piece ends where an inner phase or a wait begins.
+    The time that the thread ran in a window is fitted by least squares, drawn a little towards the
+    mean of all phases. Each phase adds a share of its time in the window, and a fixed time for each
+    of its pieces. The fixed time is there because a piece in which the thread was kept from running
+    is longer without more running. A piece ends where an inner phase or a wait begins.
     """
     at = np.array(seen.at, np.int64)
     inside = (at >= track.begin_ns) & (at <= track.end_ns)
@@ -36,7 +36,7 @@ def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[s
     total = spent.sum()
     if total <= 0:
         return {}
-    # Who waits may run as well, but that is no phase's.
+    # A thread may also run while it waits, which belongs to no phase.
     mean = min(1.0, float(took[spent.any(axis=1)].sum() / total))
     scale = np.sqrt(_PRIOR * len(took)) * np.tile(spent.mean(axis=0), 2)
     left = np.vstack([np.hstack([spent, pieces]), np.diag(scale)])
@@ -47,8 +47,8 @@ def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[s
 
 
 def _least_squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """x for which `left` x is nearest to `right`; where that is not within 0 and 1, it is held at
-    the bound, and the others are sought anew."""
+    """The x between 0 and 1 for which `left` x is nearest to `right`. Values outside are set to the
+    bound, and the others are computed again."""
     x, free = np.zeros(left.shape[1]), np.ones(left.shape[1], bool)
     while free.any():
         rest = right - left[:, ~free] @ x[~free]
@@ -65,7 +65,7 @@ def _spent(
     track: Track, waits: Sequence[tuple[int, int]], at: NDArray[np.int64]
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     """Nanoseconds in each phase in each window between the times `at`, and what they would be if
-    all pieces of a phase were equally long: `[windows, paths]` each."""
+    all pieces of a phase had the same length; each of shape (windows, paths)."""
     edges = {track.begin_ns, track.end_ns}
     changes = phases(track.blocks)
     edges |= {when for when, _ in changes} | {edge for wait in waits for edge in wait}

@@ -1,4 +1,4 @@
-"""What the samplers left behind, as samples of each process, in their phases and layers."""
+"""Turns the samplers' files into samples of each process, with phases and layers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rlox_opt.sampling.samples import Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
 _CONNECTION = "multiprocessing/connection.py"
-_PASSING_S = 0.5  # of CPU time, or of life: what took less is not worth a sentence
+_PASSING_S = 0.5  # of CPU time, or of life: processes with less are not mentioned
 _MOST_NAMED = 8
-_FULL = "size limit reached"  # what perf says as it stops for its --max-size
+_FULL = "size limit reached"  # what perf prints when it stops at its --max-size
 
 
 def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
-    """Write the samples of every process into the run's folder, and take the sampler's own files
-    away unless they cannot be read; returns sentences on what is missing."""
+    """Write the samples of every process into the run's folder, and remove the sampler's own files
+    unless they cannot be read. Returns sentences on what is missing."""
     data = run.folder / perf.DATA
     if data.exists():
         return _read_perf(run, data, classifier)
@@ -45,7 +45,7 @@ def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
 
 
 def _too_young(run: RecordedRun) -> list[str]:
-    """A sentence on processes that py-spy was not begun for, while their spans were kept."""
+    """A sentence on processes for which no py-spy was started although their spans were kept."""
     names = titles(run.processes)
     unseen = [
         names[process.key]
@@ -79,7 +79,7 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
         missing.append("perf took no sample: the window lay outside the run.")
     last_ns = max((event.time_ns for event in chain(*events.values())), default=0)
     names = titles(run.processes)
-    outside = []  # whose samples are all of times that were not kept
+    outside = []  # processes whose samples all lie outside the times kept
     by_pid: defaultdict[int, list[RecordedProcess]] = defaultdict(list)
     for process in run.processes:
         by_pid[process.header.pid].append(process)
@@ -117,7 +117,7 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
         )
     if not failed:
         data.unlink()
-        for pid in by_pid:  # what was compiled at run time, by name; perf has read it
+        for pid in by_pid:  # names of code compiled at run time, which perf has read by now
             Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
     return missing
 
@@ -139,17 +139,17 @@ def _shared(
 
 
 def _all_threads(process: RecordedProcess, log: SpanLog) -> SpanLog:
-    """The log with the names of threads that have no phases as well."""
+    """The log, with the names of threads without phases added."""
     there = {thread.native_id for thread in log.threads}
     for thread in process.threads.values():
-        unnamed = thread.name == f"thread {thread.native_id}"  # perf knows better
+        unnamed = thread.name == f"thread {thread.native_id}"  # perf has a better name
         if thread.native_id not in there and not unnamed:
             log.open_thread(thread.name, thread.native_id)
     return log
 
 
 def _recorded(process: RecordedProcess, samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Samples taken while spans were kept: of others the phase is not known."""
+    """The samples from times in which spans were kept; the phase of others is not known."""
     for sample in samples:
         time_ns = sample.time_ns or 0
         if any(begin <= time_ns <= end for begin, end in process.recorded):
@@ -181,8 +181,8 @@ def _read_pyspy(
 
 
 def _told_from_work(sample: Sample) -> Sample:
-    """py-spy sees that a thread is in a system call, not whether anything is done there: one that
-    receives from another process waits for it."""
+    """py-spy shows that a thread is in a system call, but not whether work is done there. A thread
+    that receives from another process is counted as waiting for it."""
     received = any(
         frame.name.endswith("_recv") and frame.module.endswith(_CONNECTION)
         for frame in sample.frames

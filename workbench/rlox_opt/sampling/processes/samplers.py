@@ -1,5 +1,5 @@
-"""What looks on while a run of several processes goes: perf, which follows what forks, or a py-spy
-for each process."""
+"""The samplers of a run of several processes: one perf, which follows forks, or a py-spy for each
+process."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pathlib import Path
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.processes.run import keys
 
-PERF_RATE = 199  # Hz; prime
-PYSPY_RATE = 25  # Hz, of each process, each stopped meanwhile
-_MOST_BYTES = "768M"  # of perf's data, 8 KiB a sample: it ends there, the run goes on
-_SETTLED_S = 5.0  # a younger process imports still, which py-spy slows most of all
+PERF_RATE = 199  # Hz; a prime
+PYSPY_RATE = 25  # Hz, of each process, which is stopped for each sample
+_MOST_BYTES = "768M"  # of perf's data, 8 KiB a sample: then perf ends, and the run goes on
+_SETTLED_S = 5.0  # a younger process still imports, which py-spy slows most of all
 _PATIENCE_S = 30.0
 _WRITING_S = 120.0
 _A_DAY_S = 86_400.0
 
 
 class Sampler:
-    """Looks on from outside."""
+    """Samples a program from outside."""
 
     name: str
 
     def begin(self, pid: int, folder: Path, from_s: float, for_s: float | None) -> None:
-        """Look at a process, and at all that it will start; it has not begun to work yet."""
+        """Sample a process that has not begun to work yet, and all processes that it will start."""
         self._folder, self._from = folder, from_s
         self._until = math.inf if for_s is None else from_s + for_s
 
@@ -38,15 +38,15 @@ class Sampler:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Stop, and leave what was seen in the folder."""
+        """Stop, and leave the samples in the folder."""
         raise NotImplementedError
 
 
 def choose(name: str | None = None) -> Sampler | None:
-    """The sampler of that name ("none": None), or the better one of those that work here.
+    """The sampler of that name ("none": None); without a name, the better one that works here.
 
     Raises:
-        ValueError: it cannot be used here; the message says why and what would help.
+        ValueError: it cannot be used here; the message says why, and the remedy.
     """
     samplers: tuple[type[Sampler], ...] = (Perf, PySpy)
     for sampler, unavailable in zip(samplers, (perf.unavailable, pyspy.unavailable), strict=True):
@@ -60,7 +60,7 @@ def choose(name: str | None = None) -> Sampler | None:
 
 
 class Perf(Sampler):
-    """One perf for all: events that processes and threads started later inherit."""
+    """One perf for all: processes and threads that are started later inherit its events."""
 
     name = "perf"
 
@@ -79,7 +79,7 @@ class Perf(Sampler):
         )
         os.close(command)
         os.close(ack)
-        self.switch(from_s <= 0)  # it answers once it looks on; nothing may have forked before
+        self.switch(from_s <= 0)  # perf answers when it is ready; before that nothing may fork
 
     def poll(self, elapsed: float) -> None:
         wanted = self._from <= elapsed < self._until
@@ -87,7 +87,7 @@ class Perf(Sampler):
             self.switch(wanted)
 
     def switch(self, on: bool) -> None:
-        """Look on, or away; returns when it does."""
+        """Switch sampling on or off; returns when that is done."""
         self._tell("enable" if on else "disable")
         self._on = on
 
@@ -141,7 +141,7 @@ class PySpy(Sampler):
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """As by Ctrl-C: what it has seen, it writes."""
+    """Interrupt the process as Ctrl-C does, so that it writes its samples."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         try:

@@ -1,4 +1,4 @@
-"""The samples of one process as a file: lines of JSON, each distinct stack once.
+"""The samples of one process as a file of JSON lines, with each distinct stack once.
 
 {"samples": {"tool": …, "period_s": …, "errors": …}}
 {"stack": [number, [[name, module, line], …]]}      outermost first
@@ -16,7 +16,7 @@ from rlox_opt.sampling.samples import Frame, Sample, Samples
 
 
 def path_of(folder: Path, key: str) -> Path:
-    """Where the samples of a process lie."""
+    """The file with the samples of a process."""
     return folder / f"{key}.samples.jsonl"
 
 

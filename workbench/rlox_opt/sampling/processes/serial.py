@@ -1,4 +1,4 @@
-"""What several processes cost: the same training in one, beside it."""
+"""What it costs to use several processes: the same training in one process, for comparison."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from rlox_opt.sampling.processes.watch import Watch
 
 
 def cost(several: RecordedRun, alone: RecordedRun) -> dict[str, Any] | None:
-    """Two runs of the same work. None where one of them has no phases, so that nobody knows when
-    training began.
+    """Compares two runs of the same work. None if one of them has no phases, so that the beginning
+    of training is not known.
 
-    `processes` and `serial` are each `train_s`, `cpu_s` (of all threads, those of native code as
-    well, None where nobody looked) and `waits`, seconds that all threads waited by what they waited
-    on; `faster` is how many times as fast the several are, `cpu` how much more of it they take.
+    `processes` and `serial` each have `train_s`, `cpu_s` (of all threads, with native code; None
+    if nobody watched) and `waits`: the seconds that all threads waited, by what they waited for.
+    `faster` is how many times as fast the several processes are, and `cpu` how many times as much
+    CPU time they take.
     """
     sides = [_figures(run) for run in (several, alone)]
     if sides[0] is None or sides[1] is None:
@@ -49,7 +50,7 @@ def _figures(run: RecordedRun) -> dict[str, Any] | None:
 
 
 def _training(every: list[Track]) -> tuple[int, int] | None:
-    """From the first phase of the threads that matter to their last."""
+    """From the first phase of the threads that end the run to their last."""
     blocks = [block for track in goals(every) for block in track.blocks]
     if not blocks:
         return None

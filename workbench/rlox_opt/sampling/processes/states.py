@@ -1,8 +1,9 @@
-"""A thread's time told apart: busy, waiting for whom, kept off the CPU, idle.
+"""Divides a thread's time: busy, waiting and for whom, kept off the CPU, idle.
 
-Waits that the program's own functions noted are taken as they are. The rest is busy for as long as
-the kernel says that the thread ran in it; what is left is split by what it was seen at: waiting for
-the interpreter's lock, for other locks, for a pipe, asleep. Without a watch the rest is busy.
+Waits that the program's own functions recorded are taken as they are. The remaining time is busy
+for as long as the kernel says that the thread ran. What is left then is divided by the states in
+which the thread was seen: waiting for the interpreter's lock, for other locks, for a pipe, asleep.
+Without a watch all remaining time counts as busy.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from rlox_opt.sampling.processes.watch import Seen, Watch
 
 _NS = 1e-9
 _UNKNOWN = "unknown"
-_SEEN_WAITING = ("gil", "lock", "pipe", "process")  # the others are idle
+_SEEN_WAITING = ("gil", "lock", "pipe", "process")  # the other states count as idle
 _GIL_BOUND = 0.02  # of the time of a process's threads outside waits
-_WINDOW_NS = 100_000_000  # some looks: the kernel's figures come in ticks
-_TOGETHER = 0.1  # of what its threads ran
+_WINDOW_NS = 100_000_000  # several looks, since the kernel's figures come in ticks
+_TOGETHER = 0.1  # of the time that its threads ran
 SEEN = "as seen from outside"
 OPERATION = "nobody: the operation itself"
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Seconds that a thread waited: `on` a kind of thing, of which `what` says more, for `whom`."""
+    """Seconds that a thread waited `on` a kind of thing, described by `what`, for `whom`."""
 
     on: str
     what: str
@@ -41,10 +42,11 @@ class Wait:
 
 @dataclass(frozen=True)
 class Division:
-    """A thread's `wall` seconds: `busy` + `kept` (ready to run, while others had the CPUs) + those
-    of `waits`, the longest first, + `idle`: `asleep` of its own will, or waiting for what nobody
-    knows. `running` is the share of phases, outside noted waits, for which it ran; `gil` is whether
-    the threads of its process run one at a time."""
+    """A thread's `wall` seconds are the sum of `busy`, `kept` (ready to run while others had the
+    CPUs), those of `waits` (the longest first) and `idle`. Idle time is `asleep` if the thread
+    chose to sleep; what it waited for otherwise is not known. `running` is the share of each phase,
+    outside recorded waits, in which it ran. `gil` says whether the threads of its process run one
+    at a time."""
 
     track: str
     kind: str
@@ -68,13 +70,13 @@ class Division:
 
     @property
     def outside(self) -> float:
-        """Seconds outside noted waits and sleep."""
+        """Seconds outside recorded waits and sleep."""
         noted = sum(wait.seconds for wait in self.waits if wait.what != SEEN)
         return self.wall - noted - self.asleep
 
     @property
     def spent(self) -> Spent:
-        """What its time outside noted waits and sleep was, for a replay."""
+        """How it spent its time outside recorded waits and sleep, for a replay."""
         outside = self.outside
         if not self.watched or outside <= 0:
             return Spent()
@@ -84,10 +86,10 @@ class Division:
 
 
 def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
-    """Each thread's time; the whole of each is its `wall`."""
+    """The division of each thread's time; its parts sum to `wall`."""
     whom = _Whom(tracks)
     waits = [list(_blocked(track)) for track in tracks]
-    # Not by pid and tid: a program that took another's place has the same.
+    # Keyed by object: a program that took another's place has the same pid and tid.
     ran = {
         id(track): _outside(seen, seen.ran, track, own)
         for track, own in zip(tracks, waits, strict=True)
@@ -108,8 +110,8 @@ def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
 
 
 def _one_at_a_time(threads: Sequence[tuple[Track, Division]], watch: Watch) -> bool:
-    """Whether the threads of a process wait for the interpreter, and hardly ever run together: for
-    more of a window of some looks than it is long."""
+    """Whether the threads of a process wait for the interpreter and hardly ever run together. They
+    run together where the sum of their running time in a window exceeds the window's length."""
     watched = [
         (track, division, seen)
         for track, division in threads
@@ -128,11 +130,11 @@ def _one_at_a_time(threads: Sequence[tuple[Track, Division]], watch: Watch) -> b
 
 
 def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Exchange]) -> float:
-    """Seconds of `what` (`Seen.spent`) outside noted waits: who waits for others may spin. A wait
-    in which there were less than two looks is taken to have been a quiet one."""
+    """Seconds of `what` (`Seen.spent`) outside recorded waits; within them a thread may spin. A
+    wait with fewer than two looks in it is taken to be one without spinning."""
     seconds = seen.spent(what, track.begin_ns, track.end_ns)
     for wait in waits:
-        if wait.on != "sleep":  # which does not spin
+        if wait.on != "sleep":  # a sleeping thread does not spin
             seconds -= seen.within(what, wait.begin_ns, wait.end_ns)
     return max(0.0, seconds)
 
@@ -187,7 +189,7 @@ def _divided(
 
 
 def _blocked(track: Track) -> Iterator[Exchange]:
-    """Where it waited: gifts, too, wait for room."""
+    """The exchanges in which it may have waited: a send, too, waits for room."""
     for exchange in exclusive(track.exchanges):
         if exchange.end_ns - exchange.begin_ns > BLOCKED_NS:
             yield exchange
@@ -196,8 +198,8 @@ def _blocked(track: Track) -> Iterator[Exchange]:
 def _others(
     state: str, track: Track, tracks: Sequence[Track], ran: Mapping[int, float]
 ) -> dict[str, float]:
-    """For whom a thread waits that was seen waiting: for the interpreter those of its threads that
-    ran, as much as they did; of other things nothing tells."""
+    """For whom a thread waited that was seen waiting. For the interpreter: its threads that ran, in
+    proportion to their running time. For other things this is not known."""
     beside = {
         other.title: ran.get(id(other), 0.0)
         for other in tracks
@@ -207,13 +209,13 @@ def _others(
 
 
 def _fractions(amounts: Mapping[str, float]) -> dict[str, float]:
-    """What each is of them all; the unknown is all of nothing."""
+    """Each amount's share of the sum; if the sum is 0, all of it is unknown."""
     total = sum(amounts.values())
     return {who: of / total for who, of in amounts.items() if of} if total else {_UNKNOWN: 1.0}
 
 
 class _Whom:
-    """Who gives what others wait for."""
+    """Which threads end the waits of others."""
 
     def __init__(self, tracks: Sequence[Track]) -> None:
         self.givers: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -236,7 +238,7 @@ class _Whom:
             self._longest[channel] = max(p.end_ns - p.begin_ns for p, _ in spans)
 
     def of(self, track: Track, wait: Exchange) -> dict[str, float]:
-        """Shares of a wait by who it was for; they sum to 1."""
+        """The threads that a wait was for, with shares that sum to 1."""
         if wait.on == "process":
             return {self.processes.get(wait.channel, _UNKNOWN): 1.0}
         if wait.on == "lock":
@@ -247,7 +249,7 @@ class _Whom:
         return _fractions({title: n for title, n in others_of.items() if title != track.title})
 
     def _beside(self, wait: Exchange) -> Iterator[tuple[Exchange, str]]:
-        """Holds, or parts of collectives, that overlap a wait."""
+        """Holds, or members of collectives, that overlap a wait."""
         begins = self._begins.get(wait.channel, [])
         longest = self._longest.get(wait.channel, 0)
         first = bisect_left(begins, wait.begin_ns - longest)
@@ -263,8 +265,8 @@ class _Whom:
         return _fractions(held_ns)
 
     def _last(self, wait: Exchange) -> dict[str, float]:
-        """Of a collective, the time until the last one came is waited for that one; what is left
-        the operation takes. Who has left already may be in the next one."""
+        """For a collective: until the last member arrives, the wait is for that member, and then
+        for the operation itself. A member that has already left may be in the next collective."""
         same: dict[str, tuple[int, Exchange]] = {}
         for exchange, title in self._beside(wait):
             together = min(exchange.end_ns, wait.end_ns) - max(exchange.begin_ns, wait.begin_ns)

@@ -1,7 +1,7 @@
-"""One process by its threads: how long each was there, its tree of phases, its layers.
+"""The threads of one process: how long each existed, its tree of phases, its layers.
 
-Seconds are those of the windows in which spans were kept: the whole run unless it was asked
-otherwise, or was too long to keep all of it.
+Seconds are those of the time in which spans were kept. That is the whole run, unless the user chose
+otherwise or the run was too long to keep all of it.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
 from rlox_opt.sampling.spans import Phase, ThreadSpans
 from rlox_opt.stats import rate
 
-# The standard deviation of a layer's share by what is wrong with attributing itself, however many
-# samples there are: so wide that intervals of 95 % held the truth in programs of known composition.
+# The standard deviation of a layer's share that comes from attribution itself, however many samples
+# there are. With it, 95 % intervals contained the true shares of programs of known composition.
 _MISATTRIBUTED = {"perf": 0.008, "py-spy": 0.04}
-UNSAMPLED = "unsampled"  # the layer of time that no sampler saw
+UNSAMPLED = "unsampled"  # the layer of time without samples
 
-# Nanoseconds of the windows in which spans were kept, up to given times.
+# Nanoseconds of the time in which spans were kept, from the beginning up to given times.
 Kept = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
 
 @dataclass
 class ThreadUse:
-    """A thread's time.
+    """How a thread spent its time.
 
     Attributes:
-        seconds: how long it was there, as far as its blocks or samples tell.
-        phases: its tree, outer before inner.
-        cells: seconds by phase (without inner ones) and layer; they sum to `seconds`.
-        samples: how many were taken of it.
+        seconds: how long it existed, as far as its blocks or samples show.
+        phases: its tree, outer phases before inner ones.
+        cells: seconds by phase (without inner phases) and layer; they sum to `seconds`.
+        samples: the number of its samples.
         halves: half the width, in seconds, of each layer's 95 % interval.
     """
 
@@ -59,14 +59,14 @@ class ThreadUse:
         return dict(by_layer)
 
     def interval(self, layer: str, seconds: float) -> tuple[float, float]:
-        """The 95 % interval of a layer's share, of which sampling is the only error."""
+        """The 95 % interval of a layer's share, which covers the error of sampling alone."""
         half = self.halves.get(layer, 0.0)
         low, high = max(0.0, seconds - half), min(self.seconds, seconds + half)
         return low / self.seconds, high / self.seconds
 
 
 def threads_of(process: RecordedProcess, samples: Samples | None) -> list[ThreadUse]:
-    """The threads of a process, the main one first, then those that were there longest."""
+    """The threads of a process, the main one first, then those that existed longest."""
     log = log_of(process)
     spans: defaultdict[str, list[ThreadSpans]] = defaultdict(list)
     for thread in log.threads:
@@ -77,15 +77,15 @@ def threads_of(process: RecordedProcess, samples: Samples | None) -> list[Thread
     kept = _kept(process)
     uses = []
     for name in dict.fromkeys([MAIN_THREAD, *spans, *sampled]):
-        if name == RECORDER:  # no part of the program
+        if name == RECORDER:  # not a part of the program
             continue
         own = sampled.get(name, [])
         phases, between = _tree(log.paths, spans.get(name, ()), kept)
         native_id = next((t.native_id for t in process.threads.values() if t.name == name), None)
         use = ThreadUse(name, native_id, process.recorded_s, phases, samples=len(own))
         if name != MAIN_THREAD:
-            # Of another thread's life, that much is known which lies between its first and last
-            # block, or that its samples stand for.
+            # The life of another thread is known from its first to its last block, or for as long
+            # as its samples stand for.
             use.seconds = max(between, sum(sample.weight for sample in own))
         tool, period_s = (samples.tool, samples.period_s) if samples else ("", 0.0)
         use.cells, use.halves = _cells(use, own, period_s, tool)
@@ -95,15 +95,15 @@ def threads_of(process: RecordedProcess, samples: Samples | None) -> list[Thread
 
 
 def _kept(process: RecordedProcess) -> Kept:
-    """How many ns of the windows in which spans were kept lie before given times.
+    """How many ns of the time in which spans were kept lie before given times.
 
-    A span is kept whole if it closes in such a window, however long before it began; but of what
-    was done outside the windows nothing else is known, so that time must not count.
+    A span is kept whole if it closes in that time, however long before it began. Nothing else is
+    known of the time outside, so that time must not count.
     """
     if not process.recorded:
         return lambda times: (times - process.begin_ns).astype(np.float64)
     edges = np.array(process.recorded, np.int64).ravel()
-    first = edges[0]  # times are counted from it: a double does not hold those since the boot
+    first = edges[0]  # subtracted, since a double cannot hold nanoseconds since boot exactly
     lengths = np.diff(edges, prepend=first)
     lengths[::2] = 0  # the gaps
     sums = np.cumsum(lengths)
@@ -113,8 +113,8 @@ def _kept(process: RecordedProcess) -> Kept:
 def _tree(
     paths: list[str], threads: Iterable[ThreadSpans], kept: Kept
 ) -> tuple[list[Phase], float]:
-    """Phases of the threads of one name; seconds from the first begin of each to its last end. Both
-    are of the time that was `kept`."""
+    """The phases of the threads of one name, and the seconds from each thread's first begin to its
+    last end. Both count only time that was `kept`."""
     calls: defaultdict[str, int] = defaultdict(int)
     total: defaultdict[str, int] = defaultdict(int)
     between = 0
@@ -128,7 +128,7 @@ def _tree(
             mine = index == number
             calls[paths[number]] += int(mine.sum())
             total[paths[number]] += int((end[mine] - begin[mine]).sum())
-    # An outer block that never closed took at least what is inside it.
+    # An outer block that never closed took at least as long as the blocks inside it.
     for depth in range(max((path.count("/") for path in total), default=0), 0, -1):
         for path in [path for path in total if path.count("/") == depth]:
             outer = path.rpartition("/")[0]
@@ -145,7 +145,7 @@ def _tree(
 
 
 def in_order(total: Mapping[str, float]) -> list[str]:
-    """Paths by what each takes: outer before inner; beside each other the longest first."""
+    """Paths by their seconds: outer before inner ones, and among neighbours the longest first."""
 
     def rank(path: str) -> list[tuple[float, str]]:
         parts = path.split("/")
@@ -158,10 +158,10 @@ def in_order(total: Mapping[str, float]) -> list[str]:
 def _cells(
     use: ThreadUse, samples: Sequence[Sample], period_s: float, tool: str
 ) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
-    """The thread's seconds by phase and layer: of each phase, as its samples are divided. A phase
-    without any is taken to be made like the phase around it, or like the whole (`attribution`).
-    And half the width of each layer's interval: what perf has stand for more or less than a period
-    was timed, and not sampled, so that it adds nothing to it.
+    """The thread's seconds by phase and layer, and half the width of each layer's interval. A phase
+    is divided as its samples are; without samples, it is divided as the phase around it, or the
+    whole (`attribution`). perf's samples that stand for more or less than a period were timed and
+    not sampled, so they add nothing to the width.
     """
     own = {phase.name: phase.self_seconds for phase in use.phases}
     own[""] = max(0.0, use.seconds - sum(own.values()))
@@ -209,7 +209,7 @@ class _Stratum:
         return {layer: of / total for layer, of in self.layers.items()} or {UNSAMPLED: 1.0}
 
     def variance(self, layer: str) -> float:
-        """Of the layer's share, as far as it was sampled."""
+        """The variance of the layer's share, from its sampled part."""
         n = self.counts.total()
         sampled = self.sampled / sum(self.layers.values()) if n else 0.0
         return sampled**2 * rate.variance(self.counts[layer], n)

@@ -1,9 +1,9 @@
 """All processes on one time axis: Chrome's trace format, which Perfetto opens.
 
-Every thread is a track with its spans, its calls into Rust, its waits; torch's operators, the
-samples, and a device's streams have tracks of their own below it. Events are written as they are
-read, so that a trace never stands in memory. A trace that is too large cannot be opened either: it
-holds the last seconds in which there are at most so many spans, and says which.
+Every thread has a track with its spans, calls into Rust and waits. torch's operators, the samples
+and a device's streams have tracks of their own below it. Events are written as they are read, so
+that the trace is never in memory as a whole. Perfetto cannot open a trace that is too large, so it
+contains the last seconds in which there are at most `MOST` spans, and says which seconds.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from rlox_opt.system.files import writing
 
 MOST = 500_000  # spans, and as many samples: some 60 MB
 _BIN_NS = 100_000_000
-_SAMPLES_TRACK = 2_000_000_000  # of a thread's samples: beyond any id of the kernel's
+_SAMPLES_TRACK = 2_000_000_000  # of a thread's samples: larger than any thread id of the kernel
 _TORCH_TRACK = 3_000_000_000
 
 Event = dict[str, Any]
 
 
 def write_trace(path: Path, run: RecordedRun, most: int = MOST) -> dict[str, Any]:
-    """Write the trace; returns what it holds: `from_s`, `until_s`, `spans`, `events`, `clocks`."""
+    """Write the trace. Returns what it contains: `from_s`, `until_s`, `spans`, `events`,
+    `clocks`."""
     alignments = {process.key: align(run, process) for process in run.processes}
     origin = run.clock.after_ns
     begin, spans = _window(run, alignments, most)
@@ -58,7 +59,7 @@ def write_trace(path: Path, run: RecordedRun, most: int = MOST) -> dict[str, Any
 
 
 def clocks(run: RecordedRun, alignments: Mapping[str, Alignment]) -> list[dict[str, Any]]:
-    """For each process how its clock was laid on the run's, in microseconds."""
+    """How each process's clock was put on the run's, in microseconds."""
     names = titles(run.processes)
     return [
         {
@@ -72,7 +73,7 @@ def clocks(run: RecordedRun, alignments: Mapping[str, Alignment]) -> list[dict[s
 
 
 def _window(run: RecordedRun, alignments: Mapping[str, Alignment], most: int) -> tuple[int, int]:
-    """The earliest time from which on at most `most` spans begin, and how many do."""
+    """The earliest time from which at most `most` spans begin, and their number."""
     bins: defaultdict[int, int] = defaultdict(int)
     for process in run.processes:
         shift = alignments[process.key].shift_ns
@@ -115,7 +116,7 @@ def _events(
 
 
 def _pids(run: RecordedRun) -> dict[str, int]:
-    """The id of each process by its key; where the kernel used one twice, the later ones get
+    """The id of each process by its key. If the kernel used an id twice, later processes get
     another."""
     used: Counter[int] = Counter()
     pids = {}
@@ -129,7 +130,7 @@ def _pids(run: RecordedRun) -> dict[str, int]:
 def _spans(
     process: RecordedProcess, pid: int, shift: int, begin: int, track: int
 ) -> Iterator[Event]:
-    """Blocks that end after `begin`, cut there: an arrow may lead into one that began before."""
+    """Blocks that end after `begin`, cut there, so that an arrow may lead into an earlier block."""
     for batch in process.spans():
         tid = process.threads[batch.thread].native_id + track
         data = batch.data[batch.data[:, 2] + shift > begin]

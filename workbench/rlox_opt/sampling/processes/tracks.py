@@ -1,4 +1,4 @@
-"""What each thread of a run did, in order: phases, waits, gifts and locks, on one time axis."""
+"""What each thread of a run did, in order: phases, waits, sends and locks, on one time axis."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SPANS = ("send", "wait", "poll", "hold")
 
 
 class Exchange(NamedTuple):
-    """A span that is no phase: `path` is what the program calls it. Where only a part of a run is
-    looked at, `inside` says whether the event lies in it: to give begins there, to get and to meet
-    ends there. That way nothing is got before it is given, though who gets may go on before who
-    gives does, whose core it took."""
+    """A span that is no phase. `path` is the program's name for it. If only a part of a run is
+    looked at, `inside` says whether the event lies in that part: a send's event is at its begin, a
+    receive's or a meeting's at its end. Then nothing is received before it is sent, even where the
+    receiver goes on before the sender's call ends, whose core it took."""
 
     kind: str  # of `SPANS`
     on: str
@@ -45,8 +45,9 @@ class Block(NamedTuple):
 
 @dataclass
 class Track:
-    """A thread. `process` is the title of its process, `role` that of all equal ones. `replaced`
-    says that another program went on in its process, whose end it therefore is not."""
+    """A thread. `process` is the title of its process, `role` that of all equal processes.
+    `replaced` says that another program went on in its process (exec), so that the thread's end is
+    not the process's."""
 
     pid: int
     tid: int
@@ -61,27 +62,27 @@ class Track:
 
     @property
     def title(self) -> str:
-        """ "rank 0", "env worker 1: QueueFeederThread"."""
+        """As "rank 0" or "env worker 1: QueueFeederThread"."""
         return self.process if self.thread == MAIN else f"{self.process}: {self.thread}"
 
     @property
     def kind(self) -> str:
-        """What it has in common with equal threads, whose names differ by a number."""
+        """The name shared with equal threads, whose own names differ by a number."""
         return self.role if self.thread == MAIN else f"{self.role}: {folded(self.thread)}"
 
     @property
     def ends_process(self) -> bool:
-        """Whether who joins the process waits for the end of this thread."""
+        """Whether a thread that joins the process waits for the end of this thread."""
         return self.tid == self.pid and not self.replaced
 
 
 def tracks(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> list[Track]:
-    """The threads that did something between two times of the run's clock, of the earliest process
-    first; spans that reach over an end of that time are cut there."""
+    """The threads that did something between two times of the run's clock, those of the earliest
+    process first. Spans that reach beyond that time are cut."""
     names = titles(run.processes)
     kinds = {p.key: kind for kind, equal in groups(run.processes).items() for p in equal}
     threads: list[Track] = []
-    leaving: dict[int, Track] = {}  # main threads that have called exec, by their process's id
+    leaving: dict[int, Track] = {}  # main threads that called exec, by their process's id
     for process in run.processes:
         reader = _Reader(run, process, names[process.key], kinds[process.key], from_ns, until_ns)
         own = reader.read()
@@ -108,14 +109,14 @@ class _Reader:
     ) -> None:
         self.run, self.process, self.title, self.kind = run, process, title, kind
         self.shift = align(run, process).shift_ns
-        # Of what was not kept nothing is known: neither that it worked nor that it waited.
+        # Of time that was not kept nothing is known, neither work nor waits.
         kept = process.recorded or [(process.begin_ns, process.end_ns)]
         self.first = max(from_ns, kept[0][0] + self.shift)
         self.last = min(until_ns, kept[-1][1] + self.shift)
         self.own: dict[int, Track] = {}
 
     def read(self) -> list[Track]:
-        """Those that did something, the main one first."""
+        """The threads that did something, the main one first."""
         log = log_of(self.process)
         for thread in log.threads:
             for index, begin, end in np.frombuffer(thread.data, np.int64).reshape(-1, 3).tolist():
@@ -139,7 +140,7 @@ class _Reader:
                     exchange = Exchange(name.kind, name.on, channel, name.path, *cut, inside)
                     self._track(*who).exchanges.append(exchange)
         for track in self.own.values():
-            if track.thread != MAIN:  # of its life is known what lies between its spans
+            if track.thread != MAIN:  # its life is known from its first span to its last
                 spans: list[Block | Exchange] = [*track.blocks, *track.exchanges]
                 track.begin_ns = min(span.begin_ns for span in spans)
                 track.end_ns = max(span.end_ns for span in spans)
@@ -162,10 +163,10 @@ class _Reader:
 
 
 def exclusive(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Waits, polls and gifts of a thread in their order, without those that lie within another: a
-    queue's pipe, a collective's collectives."""
+    """Waits, polls and sends of a thread in order, without those inside others, such as the pipe of
+    a queue or the collectives that a collective consists of."""
     outer: list[Exchange] = []
-    # What takes no time is not inside what begins at the same.
+    # A span without length is not inside one that begins at the same time.
     order = sorted(exchanges, key=lambda p: (p.begin_ns, p.end_ns > p.begin_ns, -p.end_ns))
     for exchange in order:
         if exchange.kind != "hold" and (not outer or exchange.begin_ns >= outer[-1].end_ns):

@@ -1,5 +1,5 @@
-"""What a watch (`watcher`) tells of a thread: for how long it ran, and what it was at when it did
-not."""
+"""What a watch (`watcher`) shows of a thread: for how long it ran, and in which state it was when
+it did not."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from rlox_opt.sampling.processes.format import lines
 from rlox_opt.sampling.processes.run import segments
 from rlox_opt.sampling.processes.watcher import STATES, WATCH
 
-_FEW = 5  # looks at a thread, with fewer of which nothing is said
+_FEW = 5  # with fewer looks at a thread, nothing is said about it
 
 
 @dataclass
 class Seen:
-    """Looks at one thread: when, the nanoseconds that it had run and was kept from running, its
-    state as an index into `STATES`, and the nanoseconds that it had run in the kernel, by ticks."""
+    """The looks at one thread: their times, the nanoseconds that it had run and had been kept from
+    running, its state as an index into `STATES`, and the nanoseconds that it had run in the kernel,
+    which are counted in ticks."""
 
     at: list[int] = field(default_factory=list)
     ran: list[int] = field(default_factory=list)
@@ -31,8 +32,8 @@ class Seen:
     kernel: list[int] = field(default_factory=list)
 
     def spent(self, what: Sequence[int], begin_ns: int, end_ns: int) -> float:
-        """Seconds of `ran` or `kept` between two times; of a stretch that was watched in part, as
-        much more."""
+        """Seconds of `ran` or `kept` between two times. If only a part of the stretch was watched,
+        the figure is scaled up to all of it."""
         first, last = max(begin_ns, self.at[0]), min(end_ns, self.at[-1])
         if last <= first:
             return 0.0
@@ -40,9 +41,9 @@ class Seen:
         return float(high - low) * 1e-9 * (end_ns - begin_ns) / (last - first)
 
     def within(self, what: Sequence[int], begin_ns: int, end_ns: int) -> float:
-        """The same from looks between the two times alone, as much more for what lies before the
-        first and after the last; 0 with less than two. Between a look outside and one inside it is
-        not known on which side the thread ran."""
+        """The same, but only from looks between the two times, scaled up to the whole stretch; 0
+        with fewer than two. Between a look outside and one inside, it is not known on which side
+        the thread ran."""
         first, last = bisect_left(self.at, begin_ns), bisect_right(self.at, end_ns) - 1
         if last <= first:
             return 0.0
@@ -60,7 +61,7 @@ class Seen:
 
 
 def within(intervals: Sequence[tuple[int, int]], times: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which times lie in one of the intervals, which are in order and lie beside each other."""
+    """Which times lie in one of the intervals. These are in order and do not overlap."""
     edges = np.array(intervals, np.int64).ravel()
     inside: NDArray[np.bool_] = np.searchsorted(edges, times, side="right") % 2 == 1
     return inside
@@ -74,8 +75,8 @@ class Watch:
 
     @classmethod
     def load(cls, folder: Path) -> Watch:
-        """The watch of a run; an empty one where there is none. A last line that was cut short is
-        left out."""
+        """The watch of a run; an empty one if there is none. An unfinished last line is left
+        out."""
         seen: dict[tuple[int, int], Seen] = {}
         for path in segments(folder, WATCH):
             for _, (at, tasks) in lines(path):
@@ -89,12 +90,12 @@ class Watch:
         return cls(seen)
 
     def of(self, pid: int, tid: int) -> Seen | None:
-        """What was seen of a thread, where that is enough to tell anything."""
+        """The looks at a thread; None if they are too few."""
         seen = self._seen.get((pid, tid))
         return seen if seen is not None and len(seen.at) >= _FEW else None
 
     def cpu_s(self, begin_ns: int, end_ns: int) -> float | None:
-        """Seconds for which all threads together ran between two times; None where nobody looked
+        """Seconds for which all threads together ran between two times; None if there were no looks
         then."""
         ran_s = [
             seen.spent(seen.ran, max(begin_ns, seen.at[0]), min(end_ns, seen.at[-1]))

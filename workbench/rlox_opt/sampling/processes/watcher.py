@@ -1,13 +1,13 @@
 """Looks at the threads of a run's processes from outside, some fifty times a second: for how long
 each has run, for how long others kept it off a CPU, and what it waits for.
 
-All from /proc. What a thread waits for is the system call that it is in; CPython's own lock is told
-from other futexes by its address, which lies among the interpreter's static variables. Where the
-kernel forbids to look, or where there is no /proc, nothing is known, and is said so.
+All of this is read from /proc. What a thread waits for is shown by its system call. CPython's own
+lock differs from other futexes by its address, which lies among the interpreter's static variables.
+Where the kernel forbids this, or without /proc, nothing is known, and the report says so.
 
-A watch is files of JSON lines, of a long run the last: `{"look": [ns, [[pid, tid, ran, kept,
-state, kernel], …]]}`, times in nanoseconds, of tasks that were there; states are those of `STATES`,
-and `kernel` is how much of its time a task ran in the kernel.
+A watch consists of files of JSON lines, of a long run the last ones: `{"look": [ns, [[pid, tid,
+ran, kept, state, kernel], …]]}`. Times are nanoseconds, states are those of `STATES`, and `kernel`
+is how much of its time a thread ran in the kernel.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pathlib import Path
 
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments
 
-WATCH = "watch.seen"  # what its files' names begin with
-# The last: by a debugger, as py-spy does for every stack.
+WATCH = "watch.seen"  # the beginning of its files' names
+# "stopped": by a debugger, or by py-spy, which stops a process for every sample.
 STATES = ("running", "gil", "lock", "pipe", "poll", "sleep", "process", "other", "stopped")
-_BYTES, _FILES = 8 << 20, 8  # of a file, and how many are kept: an hour of ten threads
+_BYTES, _FILES = 8 << 20, 8  # the size of a file, and their number: an hour of ten threads
 _PERIOD_S = 0.02
-_REST = 9  # times as long as a look cost, it looks away: of many threads that is long
-_TREE_EVERY = 10  # looks, after which new processes are looked for
-# Of x86-64 (unistd_64.h); elsewhere only running is told from not running.
+_REST = 9  # the pause is this many times as long as a look took, which is long for many threads
+_TREE_EVERY = 10  # looks between searches for new processes
+# System calls of x86-64 (unistd_64.h). Elsewhere only running and other states are distinguished.
 _CALLS = {
     **dict.fromkeys((0, 17, 19, 43, 45, 47, 288), "pipe"),  # read, recvfrom, accept, …
     **dict.fromkeys((1, 18, 20, 44, 46), "pipe"),  # write, sendto, …
@@ -42,8 +42,8 @@ _INTERPRETER = re.compile(r"/(lib)?python3[^/]*$")
 
 
 class Watcher:
-    """Watches a process, and all that it starts, between two times of the monotonic clock, until it
-    is told to stop."""
+    """Watches a process, and all that it starts, between two times of the monotonic clock, or until
+    the block ends."""
 
     def __init__(self, pid: int, folder: Path, from_ns: int = 0, until_ns: int = 1 << 62) -> None:
         self.pid, self.from_ns, self.until_ns = pid, from_ns, until_ns
@@ -72,7 +72,7 @@ class Watcher:
                 tasks = [task for pid in pids for task in self._tasks(pid)]
                 try:
                     self._files.write([{"look": [at, tasks]}])
-                except OSError:  # the disk is full, as whoever writes the report will say
+                except OSError:  # the disk is full, which the report's writer will notice
                     return
             if self._stop.wait(max(_PERIOD_S, _REST * (time.thread_time() - begin))):
                 return
@@ -85,7 +85,7 @@ class Watcher:
                 state, *stat = (folder / "stat").read_bytes().rpartition(b")")[2].split()
                 at, kernel_ns = self._state(folder, pid, state), int(stat[11]) * _TICK_NS
                 tasks.append((pid, int(folder.name), int(ran), int(kept), at, kernel_ns))
-        except (OSError, ValueError):  # it has just ended
+        except (OSError, ValueError):  # the process has just ended
             pass
         return tasks
 
@@ -116,7 +116,7 @@ class Watcher:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all that descend from it, as long as their parents live."""
+    """A process and its descendants, as far as their parents still live."""
     pids, left = [], [pid]
     while left:
         pids.append(left.pop())
@@ -130,7 +130,7 @@ def tree(pid: int) -> list[int]:
 
 def statics(maps: str) -> list[tuple[int, int]]:
     """Where the interpreter's own variables lie, from /proc/<pid>/maps: the writable mappings of
-    its file, and the nameless one right behind them, which begins as zeros."""
+    its file, and the nameless mapping right behind them, for variables that begin as zeros."""
     mappings: list[tuple[int, int]] = []
     for line in maps.splitlines():
         fields = line.split(maxsplit=5)

@@ -1,11 +1,11 @@
-"""py-spy's samples, weighed by what the watch saw of their threads.
+"""py-spy's samples, with weights that follow what the watch saw of their threads.
 
-py-spy begins late, looks seldom, sees nothing of the kernel, and of some native code it can take no
-stack. The watch looks all the while, and the kernel itself counts for how long a thread runs, in it
-and outside. So how much of a thread's time it waited, had the interpreter's lock to wait for,
-worked in the kernel, and did other work is as the watch saw it; each of these is divided as py-spy
-saw it. What py-spy could take no stack of is unknown. While it keeps the program stopped, nothing
-counts.
+py-spy begins late, samples rarely, sees nothing of the kernel, and cannot unwind some native code.
+The watch looks all the time, and the kernel itself counts for how long a thread runs, in the kernel
+and outside it. So four shares of a thread's time come from the watch: waiting, waiting for the
+interpreter's lock, work in the kernel, and other work. Each of them is divided as py-spy's samples
+are. Stacks that py-spy could not take are unknown. Time in which py-spy keeps the program stopped
+does not count.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.processes.watch import Seen, Watch
 from rlox_opt.sampling.samples import Sample, Samples
 
-_FEW = 50  # looks at a thread, with fewer of which its samples count as they are
-_HARDLY_TOLD = {"running", "other", "stopped"}  # states where the kernel forbids to see calls
+_FEW = 50  # with fewer looks at a thread, its samples keep their weights
+_HARDLY_TOLD = {"running", "other", "stopped"}  # the only states if the kernel hides system calls
 
 
 def weighed(
     samples: Samples, process: RecordedProcess, watch: Watch, classifier: Classifier
 ) -> list[Sample]:
-    """The samples of a process. Each thread's sum of weights stays what it is."""
+    """The samples of a process. The sum of each thread's weights does not change."""
     tids: defaultdict[str, list[int | None]] = defaultdict(list)
     for thread in process.threads.values():
         tids[thread.name].append(thread.native_id)
@@ -45,7 +45,7 @@ def weighed(
 
 
 class _Spent(NamedTuple):
-    """Shares of a thread's time; `gil` is None where that is not told from other waits."""
+    """Shares of a thread's time; `gil` is None if it cannot be distinguished from other waits."""
 
     runs: float
     kernel: float
@@ -53,7 +53,7 @@ class _Spent(NamedTuple):
 
 
 def _spent(seen: Seen, begin_ns: int, end_ns: int) -> _Spent | None:
-    """What a thread's time was; None of one that was hardly looked at."""
+    """How a thread spent its time; None if it was hardly looked at."""
     states = seen.states((), begin_ns, end_ns)
     waits = states.total() - states["stopped"] - states["running"]
     if waits + states["running"] < _FEW:
@@ -62,7 +62,7 @@ def _spent(seen: Seen, begin_ns: int, end_ns: int) -> _Spent | None:
         seen.within(what, begin_ns, end_ns) for what in (seen.ran, seen.kept, seen.kernel)
     )
     free = 1 - states["stopped"] / states.total()
-    whole = (end_ns - begin_ns) * 1e-9 * free - kept  # to be kept from a CPU is nobody's time
+    whole = (end_ns - begin_ns) * 1e-9 * free - kept  # time kept off a CPU does not count
     runs = min(1.0, ran / whole) if whole > 0 else 1.0
     told = waits and states.keys() - _HARDLY_TOLD
     gil = (1 - runs) * states["gil"] / waits if told else None
@@ -99,7 +99,7 @@ def _group(sample: Sample, classifier: Classifier) -> str:
 
 
 def _by_phase(samples: Sequence[Sample]) -> list[Sample]:
-    """One sample without a stack for each phase, of as much weight as all of it."""
+    """One sample without a stack for each phase, with the weight of all samples in it."""
     weights: Counter[str] = Counter()
     for sample in samples:
         weights[sample.phase] += sample.weight  # type: ignore[assignment]

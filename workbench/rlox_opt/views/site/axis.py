@@ -1,5 +1,5 @@
-"""Ratios on a logarithmic axis: where a band, a point and its interval lie, in per cent of its
-length."""
+"""Ratios on a logarithmic axis: the places of a band, a point and its interval, in per cent of the
+axis's length."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _TICKS = (
 )  # fmt: skip
 _MARGIN = 0.03  # of the figures' span, on both sides
 _APART = 9.0  # per cent between two labels
-_Span = tuple[str, str]  # where it begins, and how wide it is
+_Span = tuple[str, str]  # begin and width
 
 
 class Row(NamedTuple):
-    """A ratio `of` something with its interval, and a band, as one that was predicted; None is not
+    """A ratio `of` something with its interval and a band, for example a predicted one; None if not
     known. `kind` is the point's CSS class."""
 
     of: Any
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class _PlacedRow(NamedTuple):
-    """The same in per cent of the axis."""
+    """A row in per cent of the axis."""
 
     of: Any
     said: str
@@ -43,7 +43,7 @@ class _PlacedRow(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Rows on one axis; `ticks` are (place, ratio), `mark` is the place of a line across."""
+    """Rows on one axis; `ticks` are (place, ratio), `mark` is the place of a vertical line."""
 
     rows: list[_PlacedRow]
     ticks: list[tuple[str, str]]
@@ -51,7 +51,7 @@ class Placed(NamedTuple):
 
 
 def axis(rows: Sequence[Row], mark: float = 1.0) -> Placed:
-    """The rows on one axis, which holds 1× and the `mark`."""
+    """The rows on one axis that contains 1× and the `mark`."""
     ends = [1.0, mark]
     for row in rows:
         ends += [*(row.band or ()), *(row.ci or ()), *([row.ratio] if row.ratio else [])]

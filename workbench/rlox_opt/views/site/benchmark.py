@@ -14,11 +14,12 @@ from rlox_opt.views.site.layout import Key, Page, benchmark_path, commit_path
 from rlox_opt.views.site.model import KINDS, History, Moved, features_title, rank_of
 
 _SHOWS = {"ratio": "against the control", "value": "as measured"}
-_RANGES = (30, 100, 300, 1000)  # the newest commits, of which a chart may show no others
+_RANGES = (30, 100, 300, 1000)  # numbers of newest commits that a chart can be limited to
 
 
 class _Move(NamedTuple):
-    """A level change: whose it is, as far as that was asked, and what changed in training."""
+    """A level change: the layers and functions behind it, if known, and what changed in
+    training."""
 
     moved: Moved
     split: Split | None
@@ -26,7 +27,7 @@ class _Move(NamedTuple):
 
 
 class _Chart(NamedTuple):
-    """A chart of one kind of figure; `told` is the chart in words."""
+    """A chart of one kind of figure; `told` describes it in words."""
 
     kind: str
     title: str
@@ -36,13 +37,14 @@ class _Chart(NamedTuple):
 
 
 def script(name: str, value: Any) -> str:
-    """Data as a script, which a page from a file may load where it may not fetch JSON."""
+    """Data as a script: a page from a file may load a script, but may not fetch JSON."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return f"(window.rlox ??= {{}}).{name} = {text};\n"
 
 
 def commits_data(history: History) -> str:
-    """`data/commits.js`: [hash, day, subject, page] of each, which charts count along."""
+    """`data/commits.js`: [hash, day, subject, page] of each commit. Charts name a commit by its
+    index."""
     rows = [
         [commit.short[:7], commit.day, commit.subject, commit_path(commit.hash)]
         for commit in history.commits
@@ -51,7 +53,7 @@ def commits_data(history: History) -> str:
 
 
 def data(history: History, name: str) -> str:
-    """The lines of all charts of a benchmark, one for each feature set and machine."""
+    """The lines of a benchmark's charts, one for each feature set and machine."""
     every = history.by_benchmark[name]
     features = _features(every)
     charts = []
@@ -102,7 +104,7 @@ def _line(history: History, series: Series, machine: str, colour: int) -> dict[s
 
 
 def _short(value: float | None) -> float | None:
-    """Five digits: more than is measured."""
+    """Five digits, which is more than is measured."""
     return None if value is None else float(f"{value:.5g}")
 
 
@@ -161,7 +163,7 @@ def _chart(history: History, kind: str, every: Sequence[Series]) -> _Chart:
 
 
 def _in_words(series: Series) -> str:
-    """What the chart shows, for who does not see it."""
+    """What the chart shows, for readers who do not see it."""
     newest, n = series.points[-1], len(series.changes)
     text = f"{features_title(series.features).capitalize()}: {amount(series.kind, newest.value)}"
     if newest.ratio is not None:

@@ -1,5 +1,5 @@
-"""Which layer a change hit, as far as samples of the benchmark, or profiles of training before and
-after it, tell."""
+"""Which layer a change affected, from samples of the benchmark, or from profiles of training before
+and after it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rlox_opt.views.titles import layer_title
 
 
 class Split(NamedTuple):
-    """A change by layers: `bars` are (per cent, layer) of those that grew, `told` are all in words,
-    `function` is the one that changed most."""
+    """A change by layers: `bars` are (per cent, layer) of those that grew, `told` describes all of
+    them, and `function` is the one that changed most."""
 
     bars: list[tuple[str, str]]
     told: str
@@ -21,7 +21,7 @@ class Split(NamedTuple):
 
 
 def differences(history: History, recording: EntryFile) -> dict[str, Difference]:
-    """Each profile of a recording against that of the recording before it, by its name."""
+    """The differences between each profile of a recording and that of the recording before."""
     before = history.before(recording)
     if before is None:
         return {}
@@ -38,7 +38,7 @@ def differences(history: History, recording: EntryFile) -> dict[str, Difference]
 
 
 def split(moved: Moved) -> Split | None:
-    """The layers of a benchmark's change; None where its recording did not ask."""
+    """The layers of a benchmark's change; None if its recording did not look for them."""
     cause = moved.recording.entry.causes.get(moved.series.benchmark)
     if cause is None:
         return None
@@ -50,7 +50,7 @@ def split(moved: Moved) -> Split | None:
 
 
 def layers_in_words(history: History, moved: Moved) -> str:
-    """The layers that changed most in training at a level change; "" where no profile tells."""
+    """The layers of training that changed most at a level change; "" without profiles."""
     told = []
     for name, difference in differences(history, moved.recording).items():
         parts = sorted(difference.layers(), key=lambda part: -abs(part.change))

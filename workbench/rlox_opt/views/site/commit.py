@@ -1,4 +1,4 @@
-"""The page of a commit: what moved at it, in which layer, and how it was measured."""
+"""The page of a commit: what changed at it, in which layer, and how it was measured."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Difference(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """A figure before and here, and the difference between both."""
+    """A figure before and here, and the difference."""
 
     benchmark: str
     figure: str
@@ -53,7 +53,7 @@ class _Reading(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """What differs most from the recording before, of the commit `base`."""
+    """The largest differences to the recording before, which is of the commit `base`."""
 
     title: str
     base: Commit
@@ -107,8 +107,7 @@ def _function(part: Part) -> _Function:
 
 
 def _compared(history: History, of: Commit) -> Iterator[_Compared]:
-    """The largest differences of each recording to the one before, whether or not they are level
-    changes."""
+    """The largest differences of each recording to the one before, level changes or not."""
     for recording in of.recordings:
         before = history.before(recording)
         if before is None:

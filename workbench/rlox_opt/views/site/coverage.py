@@ -1,4 +1,4 @@
-"""How often predicted intervals held, over time: those on the cards, and those of the width that
+"""How often predicted intervals contained the result, over time: those on the cards, and those that
 the ledger proposes."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LINES = {
 }
 _TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _LEAST = 2  # points of a line
-_APART = 0.25  # of the width, for a date: on a phone it takes as much
+_APART = 0.25  # of the width, between two dates: on a phone a date takes as much
 
 
 class _Level(NamedTuple):
@@ -29,9 +29,9 @@ class _Level(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """The shares over the measurements in their order: `lines` as "x,y x,y …" in per cent of the
-    picture, `days` as (x, day). `rows` are (when, what) with the words of each line; `told` are the
-    last in a sentence."""
+    """The shares over the measurements in order: `lines` as "x,y x,y …" in per cent of the picture,
+    `days` as (x, day). `rows` are (when, what) with the words of each line; `told` is a sentence on
+    the last values."""
 
     told: str
     keys: list[Key]
@@ -43,7 +43,7 @@ class Coverage(NamedTuple):
 
 
 def coverage(ledger: Sequence[Line]) -> Coverage | None:
-    """What the ledger's page tells of it; None where too little was measured."""
+    """The figures for the ledger's page; None if too little was measured."""
     known = checked(ledger)
     if len(known) < _LEAST:
         return None
@@ -86,13 +86,13 @@ def _level(share: float) -> _Level:
 
 
 def _days(measured: Sequence[Checked]) -> list[tuple[int, str]]:
-    """Where a day begins, as far as there is room to say so."""
+    """Where each day begins, without dates for which there is no room."""
     room = _APART * len(measured)
     told: list[tuple[int, str]] = []
     for n, of in enumerate(measured):
         day = f"{of.date:%Y-%m-%d}"
         begins = not told or (day != told[-1][1] and n - told[-1][0] >= room)
-        if begins and len(measured) - n >= room / 2:  # it stands in the middle of its room
+        if begins and len(measured) - n >= room / 2:  # a date is centred in its room
             told.append((n, day))
     return told
 

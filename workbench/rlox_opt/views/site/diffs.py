@@ -1,4 +1,4 @@
-"""What commits changed in the code, as pages: the text of `git show`, trimmed."""
+"""Pages of what commits changed in the code: the text of `git show`, cut to a limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = {"+": "added", "-": "removed", "@": "hunk"}
 
 
 def known(hashes: Sequence[str], root: Path) -> list[str]:
-    """Those commits that the repository at `root` has; none where it is no repository."""
+    """The commits that the repository at `root` has; none without a repository."""
     asked = "".join(f"{name}^{{commit}}\n" for name in hashes)
     try:
         found = git.of(root).run("cat-file", "--batch-check", stdin=asked)
@@ -28,12 +28,12 @@ def known(hashes: Sequence[str], root: Path) -> list[str]:
 
 def texts(hashes: Sequence[str], root: Path) -> Iterator[tuple[str, list[str]]]:
     """Each commit's message, statistics and patch against its first parent, as lines: at most
-    `LINES`, and one more that says so. They are asked for in one call, and read as they come."""
+    `LINES`, and one more that says so. One call of git gives all, and is read as a stream."""
     if not hashes:
         return
     told = git.of(root).stream(
         *("log", "--no-walk=unsorted", "--stdin", "--no-color", "--stat=100", "--patch"),
-        *("--no-textconv", "--no-ext-diff"),  # textconv keeps what it made, as refs
+        *("--no-textconv", "--no-ext-diff"),  # textconv would store its results as refs
         *("--diff-merges=first-parent", f"--format={_MARK}%H%n%aI%n%n%w(0,4,4)%B"),
     )
     with told:
@@ -61,7 +61,7 @@ def _ended(lines: list[str], left: int) -> list[str]:
 
 
 def diff_page(commit: Commit, lines: Sequence[str] | None) -> Page:
-    """The page of a commit's `lines`, which are None where the repository does not have it."""
+    """The page of a commit's `lines`, which are None if the repository lacks it."""
     told = None if lines is None else [(_kind(line), line) for line in lines]
     return Page(diff_path(commit.hash), "diff", {"commit": commit, "lines": told})
 
@@ -69,4 +69,4 @@ def diff_page(commit: Commit, lines: Sequence[str] | None) -> Page:
 def _kind(line: str) -> str | None:
     if line.startswith("diff --git "):
         return "file"
-    return None if line == "---" else _KINDS.get(line[:1])  # "---" parts message and statistics
+    return None if line == "---" else _KINDS.get(line[:1])  # "---" separates message and statistics

@@ -1,4 +1,4 @@
-"""Figures of the site in words: ratios, changes, values with their units."""
+"""Figures of the site as text: ratios, changes, values with their units."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rlox_opt.views import units
 
 
 def estimate(ratio: float, ci: Sequence[float] | None) -> str:
-    """A ratio with its interval, where it has one."""
+    """A ratio with its interval, if it has one."""
     return units.estimate(ratio, ci) if ci else units.factor(ratio)
 
 
 def against(point: Point) -> str:
-    """A point's ratio to its control with its 99 % interval."""
+    """A point's ratio to its control, with the 99 % interval."""
     return units.MISSING if point.ratio is None else estimate(point.ratio, point.ci99)
 
 

@@ -1,4 +1,4 @@
-"""Where each page lies, and how it is written: by a template in `templates/site/`."""
+"""The path of each page, and how it is written: by a template in `templates/site/`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def raw_path(recording: EntryFile) -> str:
 
 @cache
 def parts(name: str) -> tuple[str, ...]:
-    """A benchmark's name in the parts after each of which it may go on in the next line."""
+    """The parts of a benchmark's name, after each of which a line may break."""
     return tuple(re.split(r"(?<=[.,(_])(?=.)", name))
 
 
@@ -76,15 +76,15 @@ _FILTERS = (
 
 @cache
 def _environment() -> Environment:
-    """That of all pages, with what the site's templates ask for besides."""
+    """Jinja2's environment of all pages, with the functions that the site's templates need."""
     made = environment().overlay()
     made.filters = made.filters | {of.__name__: of for of in _FILTERS}
     return made
 
 
 class Key(NamedTuple):
-    """What a legend says of a line or an area: its title, its colour by name, and the dashes of a
-    line by their number."""
+    """What a legend says about a line or an area: its title, its colour by name, and the number of
+    a line's dash pattern."""
 
     title: str
     colour: str
@@ -92,7 +92,7 @@ class Key(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of text under `columns`, {title: class}: words are of class "word", figures of none."""
+    """Rows of text under `columns`, {title: class}: words have the class "word", figures none."""
 
     columns: Mapping[str, str | None]
     rows: Sequence[Sequence[str]]
@@ -100,14 +100,14 @@ class Table(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page of the site: where it lies, and the template that writes it, of what values."""
+    """A page of the site: its path, its template, and the template's values."""
 
     path: str
     template: str
     values: Mapping[str, object]
 
     def of(self, package: str, shown: Collection[str] = tuple(PAGES)) -> str:
-        """The whole page of the site about a package, whose navigation has the pages `shown`."""
+        """The page of a package's site, with a navigation of the pages `shown`."""
         return (
             _environment()
             .get_template(f"site/{self.template}.html")

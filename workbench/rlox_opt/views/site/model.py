@@ -17,8 +17,8 @@ from rlox_opt.history.store import Entry
 from rlox_opt.stats.levels import Change
 from rlox_opt.views.site.writer import digest
 
-# Kinds in the order of their charts, in full and in short; the first that a benchmark has stands
-# for it in the overview.
+# Kinds in the order of their charts, with a long and a short title. In the overview, the first kind
+# that a benchmark has represents it.
 KINDS = {
     "time": ("Time of a call from Python", "time"),
     "criterion": ("Time of a call in Rust, by criterion", "time in Rust"),
@@ -38,13 +38,13 @@ class EntryFile:
 
     @property
     def title(self) -> str:
-        """What tells it from the others of its commit."""
+        """What distinguishes it from the others of its commit."""
         return f"{features_title(self.entry.features)}, {self.entry.slug}"
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit and what was recorded of it, `index` from the oldest."""
+    """A commit and its recordings; `index` counts from the oldest."""
 
     index: int
     hash: str
@@ -64,8 +64,8 @@ class Commit:
 
 @dataclass(frozen=True)
 class Moved:
-    """A level change of a series, at a commit; `last` is the commit of the old level's last
-    point, `answer` what somebody acknowledged of it, whether or not that is enough."""
+    """A level change of a series at a commit. `last` is the commit of the old level's last point.
+    `answer` is the acknowledgement that fits it, whether or not it excuses all of it."""
 
     series: Series
     change: Change
@@ -75,7 +75,7 @@ class Moved:
 
     @property
     def excused(self) -> bool:
-        """Whether it is meant, and no larger than that."""
+        """Whether it is acknowledged, and no larger than that."""
         return self.answer is not None and self.answer.excuses(self.change.ratio)
 
     @property
@@ -85,7 +85,7 @@ class Moved:
 
     @property
     def recording(self) -> EntryFile:
-        """What was recorded of its commit with its features on its machine."""
+        """The recording of its commit with its features on its machine."""
         return next(
             recording
             for recording in self.commit.recordings
@@ -99,22 +99,22 @@ class Moved:
 
     @property
     def unexplained(self) -> bool:
-        """Whether it is an open regression that nobody has acknowledged, or not so much of it."""
+        """Whether it is an open regression that is not acknowledged, or not to its full size."""
         return self.worse and not self.excused and self.series.open(self.change)
 
     @property
     def kind(self) -> str:
-        """The kind of figure that moved, in short."""
+        """The kind of figure that changed, as a short title."""
         return KINDS[self.series.kind][1]
 
     @property
     def figure(self) -> str:
-        """What moved, in words."""
+        """The figures of the change, as text."""
         return f"{self.kind}, {features_title(self.series.features)}"
 
     @property
     def word(self) -> str:
-        """ "slower", "fewer", …: what became of the number."""
+        """The direction of the change: "slower", "fewer", …"""
         more, less = {
             "time": ("slower", "faster"),
             "criterion": ("slower", "faster"),
@@ -126,7 +126,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class History:
-    """All that is published."""
+    """Everything that is published."""
 
     commits: tuple[Commit, ...]
     series: tuple[Series, ...]
@@ -141,7 +141,8 @@ class History:
         acknowledged: Sequence[Acknowledgement] = (),
         table: Mapping[str, float] | None = None,
     ) -> History:
-        """What pages are made of; `order`, `least` and `table` are those of `series.of_store`."""
+        """The history behind the pages; `order`, `least` and `table` are those of
+        `series.of_store`."""
         by_id = {id(recording.entry): recording for recording in recordings}
         newest = store.newest(recording.entry for recording in by_id.values())
         kept = [by_id[id(entry)] for entry in newest.values()]
@@ -236,7 +237,7 @@ class History:
         return sorted({r.entry.slug for commit in self.commits for r in commit.recordings})
 
     def before(self, recording: EntryFile) -> EntryFile | None:
-        """What was recorded last before it, of the same features on the same machine."""
+        """The recording before it, with the same features on the same machine."""
         return self._before.get(recording.path)
 
     @cached_property
@@ -258,7 +259,7 @@ def read(folder: Path) -> list[EntryFile]:
 
 
 def rank_of(features: Sequence[str]) -> tuple[bool, Sequence[str]]:
-    """Orders feature sets: the one without any comes last."""
+    """A key that orders feature sets: the one without any comes last."""
     return not features, features
 
 
@@ -268,8 +269,8 @@ def features_title(features: Sequence[str]) -> str:
 
 
 def cost(entry: Entry, name: str) -> float | None:
-    """What a step of training takes, relative to the control's in the same run; None where it was
-    not compared with one."""
+    """The time of a training step relative to the control's in the same run; None if it was not
+    compared with a control."""
     for cell in entry.cells:
         if cell.kind == "steps" and cell.benchmark == f"train.{name}" and cell.ratio:
             return 1 / cell.ratio
@@ -278,8 +279,10 @@ def cost(entry: Entry, name: str) -> float | None:
 
 @cache
 def slug(name: str) -> str:
-    """A name as part of a file's: "data_plane.Gae.time_gae(2048)" → "data_plane.Gae.time_gae-2048".
+    """A name as a part of a file's name: "data_plane.Gae.time_gae(2048)" becomes
+    "data_plane.Gae.time_gae-2048-" with six digits of a digest.
 
-    Names that are not made of safe letters alone get a digest too, since two may look the same."""
+    Letters that a file's name may not have are replaced. Two names may then become the same, so
+    such a name gets the digest."""
     safe = re.sub(r"[^\w.]+", "-", name, flags=re.ASCII).strip("-.")
     return safe if safe == name else f"{safe}-{digest([name])[:6]}"

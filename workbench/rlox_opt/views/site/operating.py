@@ -1,4 +1,5 @@
-"""The operating curve: how probable each verdict is, by true slowdown and scatter, as pictures."""
+"""The operating curve as pictures: the probability of each verdict, by true slowdown and
+scatter."""
 
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ from rlox_opt.views.site.layout import Table
 
 _Record = Mapping[str, Any]
 _WIDTH, _HEIGHT = 250, 150
-_LEFT, _RIGHT, _TOP, _FLOOR = 40, _WIDTH - 8, 8, _HEIGHT - 34  # where shares are drawn
-# From the axis upwards.
+_LEFT, _RIGHT, _TOP, _FLOOR = 40, _WIDTH - 8, 8, _HEIGHT - 34  # the edges of the drawing
+# In order from the axis upwards.
 _VERDICTS = ("slower", "undecided", "same", "faster")
 
 
 class _Picture(NamedTuple):
-    """Shares stacked over the slowdown: `areas` are (verdict, "x,y x,y …"), `line` is where the
-    threshold stands, `shares` are (height, label) beside the axis, `slowdowns` (x, label) below
-    it. `told` is of which restarts, `found` the picture in words."""
+    """Shares stacked over the slowdown: `areas` are (verdict, "x,y x,y …"), `line` is the place of
+    the threshold, `shares` are (height, label) beside the axis, `slowdowns` (x, label) below it.
+    `told` names the scatter of restarts, `found` describes the picture in words."""
 
     told: str
     found: str
@@ -36,7 +37,7 @@ class _Picture(NamedTuple):
 
 
 class Operating(NamedTuple):
-    """The newest record: pictures by threshold, one a scatter, and all shares as a table."""
+    """The newest record: pictures by threshold, one for each scatter, and all shares as a table."""
 
     record: _Record
     verdicts: Sequence[str]
@@ -45,7 +46,7 @@ class Operating(NamedTuple):
 
 
 def operating(records: Sequence[_Record]) -> Operating:
-    """What is shown of the newest record."""
+    """The contents of the page, from the newest record."""
     record = records[-1]
     rows = [
         (

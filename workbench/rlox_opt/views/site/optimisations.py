@@ -1,4 +1,4 @@
-"""The pages of the optimisations: the ledger as one chart, and a page a card."""
+"""The pages of the optimisations: the ledger as one chart, and a page for each card."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Planned(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """A prediction and what became of it, drawn and in words; `where` it was measured."""
+    """A prediction and its result, drawn and in words; `where` it was measured."""
 
     axis: Placed
     told: str
@@ -157,7 +157,7 @@ def _ladders(line: Line) -> Table:
 
 
 def _series(history: History, line: Line) -> list[_Series]:
-    """Those of its pair, as far as the history has some."""
+    """The series of its pair that the history has."""
     own = [one for name, of in history.by_benchmark.items() if line.names(name) for one in of[:1]]
     return [
         _Series(

@@ -25,12 +25,12 @@ _CHANGED = {
     "faster": "for the better",
     "unexplained": "unexplained regression",
 }
-_RECENT = 6  # commits whose level changes are told
-_OF_ONE = 4  # level changes of one commit
+_RECENT = 6  # commits whose level changes are listed
+_OF_ONE = 4  # level changes of one commit that are listed
 
 
 class _Row(NamedTuple):
-    """A benchmark with a feature set; `found_by` is what it is filtered and sorted by."""
+    """A benchmark with a feature set; `found_by` are the values for filtering and sorting."""
 
     benchmark: str
     features: str
@@ -71,7 +71,7 @@ def overview(history: History) -> Page:
 
 
 def _rows(history: History) -> list[list[Series]]:
-    """The series of each benchmark and feature set, the one that stands for it first."""
+    """The series of each benchmark and feature set, the one that represents it first."""
     found: dict[tuple[str, tuple[str, ...]], list[Series]] = {}
     for name, of in history.by_benchmark.items():
         for one in of:
@@ -106,7 +106,7 @@ def _row(history: History, of: Sequence[Series]) -> _Row:
 
 
 def _changed(moved: Moved) -> list[str]:
-    """The choices of `_CHANGED` that it falls under."""
+    """The choices of `_CHANGED` that apply to it."""
     return ["slower" if moved.worse else "faster", *["unexplained"] * moved.unexplained]
 
 
@@ -115,7 +115,7 @@ def _slowness(series: Series, ratio: float) -> float:
 
 
 def _choices(history: History) -> dict[str, tuple[str, dict[str, str]]]:
-    """What rows may be chosen by, with a title and the options, as far as there is a choice."""
+    """What rows can be filtered by, with a title and the options, if there is a choice."""
     features = {
         "+".join(s.features) or "baseline": features_title(s.features) for s in history.series
     }

@@ -61,8 +61,8 @@ def _rounded(value: float | None) -> float | None:
 
 
 class _Phase(NamedTuple):
-    """A phase with those within it: the share of its time, as wide as `width` per cent, and how
-    that changed since the commit before."""
+    """A phase with its inner phases: its share of the time, which is `width` per cent wide, and the
+    change since the commit before."""
 
     name: str
     width: str
@@ -119,7 +119,7 @@ def _chart(number: int, key: tuple[str, str], line: Line) -> _Chart:
 
 
 def _phases(now: Mapping[str, float], before: Mapping[str, float] | None) -> list[_Phase]:
-    """The outermost phases, the longest first: their shares, and the change since before."""
+    """The outermost phases, the longest first, with their shares and the changes."""
     totals, old = (_with_inner(shares) for shares in (now, before or {}))
     children: dict[str, list[str]] = {}
     for path in totals:
@@ -143,7 +143,7 @@ def _phases(now: Mapping[str, float], before: Mapping[str, float] | None) -> lis
 
 
 def _with_inner(shares: Mapping[str, float]) -> dict[str, float]:
-    """Shares of phases, each with those of the phases within it."""
+    """The shares of phases with those of their inner phases added."""
     totals: dict[str, float] = {}
     for path, share in shares.items():
         parts = path.split("/")

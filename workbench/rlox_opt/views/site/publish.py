@@ -1,4 +1,4 @@
-"""Makes the pages: which there are, and what each is made of."""
+"""Makes the pages: which pages there are, and what each is made of."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATIC = (
 
 
 class Site(NamedTuple):
-    """What all pages tell of the site: whose performance it is about, and which pages it has."""
+    """What all pages know of the site: whose performance it shows, and which pages it has."""
 
     package: str
     shown: tuple[str, ...]
@@ -44,7 +44,7 @@ Tell = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Published:
-    """What a publication did, in files."""
+    """The result of a publication, in files."""
 
     commits: int
     series: int
@@ -66,7 +66,7 @@ def publish(
         ledger: the optimisations with their records.
         project: whose package the pages are about, whose calibrations and scores are shown, and
             whose repository has the commits; those it lacks have no code to show.
-        tell: is told what is made, and how much of it is done.
+        tell: called with what is being made, and how much of it is done.
 
     Raises:
         UsageError: nothing says what the project's package is.
@@ -115,7 +115,7 @@ def _static(writer: Writer) -> None:
 
 
 def _commits(writer: Writer, history: History, site: Site, tell: Tell) -> None:
-    """A page a commit, and its raw recordings, which are written once and never changed."""
+    """A page for each commit, and its recordings' files, which are written once."""
     for one in history.commits:
         path = commit_path(one.hash)
         key = digest([*site, *_shown(history, one)])
@@ -144,7 +144,7 @@ def _shown(history: History, one: Commit) -> Iterator[object]:
 
 
 def _diffs(writer: Writer, history: History, root: Path, site: Site) -> None:
-    """A page a commit with its code; what a commit changed never changes, so it is asked once."""
+    """A page for each commit with its code. A commit never changes, so git is asked only once."""
     there = set(diffs.known([one.hash for one in history.commits], root))
 
     def write(one: Commit, lines: Sequence[str] | None) -> None:

@@ -1,5 +1,5 @@
-"""Scores of the tools, where the truth was known: injected slowdowns, nothing changed, synthetic
-histories, and what other projects reported."""
+"""Scores of the tools where the truth was known: injected slowdowns, unchanged commits, synthetic
+histories, and slowdowns that other projects reported."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rlox_opt.stats.rate import upper_bound
 from rlox_opt.views import units
 from rlox_opt.views.site.layout import Table
 
-_LONGEST = 40  # characters of why something failed; the record has all of them
+_LONGEST = 40  # characters of an error; the record has all of them
 
 _Record = Mapping[str, Any]
 
 
 class Score(NamedTuple):
-    """A question with what answers it: a sentence, and tables with a note each ("" for none)."""
+    """A question and its answer: a sentence, and tables with a note each ("" for none)."""
 
     title: str
     tables: Sequence[tuple[Table, str]]
@@ -30,8 +30,8 @@ class Score(NamedTuple):
 
 
 def _telling(records: Sequence[_Record]) -> list[_Record]:
-    """The newest first, of those that tell of a tool, as it was set, and of a place that no newer
-    one tells of."""
+    """The newest records that contain a tool, at its setting and place, which no newer record
+    contains."""
     found: list[_Record] = []
     told: set[tuple[str, str | None]] = set()
     for record in reversed(records):
@@ -44,7 +44,7 @@ def _telling(records: Sequence[_Record]) -> list[_Record]:
 
 
 def _score(machine: str, records: Sequence[_Record]) -> Score:
-    """Of each tool: slowdowns found by size, and false alarms."""
+    """For each tool: slowdowns found by size, and false alarms."""
     return Score(
         "Would a slowdown be found?",
         [_slowdowns(machine, record) for record in _telling(records)],
@@ -91,12 +91,12 @@ def _slowdowns(machine: str, record: _Record) -> tuple[Table, str]:
 
 
 def _columns(words: str, *figures: str) -> dict[str, str | None]:
-    """The first of words, the others of figures."""
+    """Columns of a table: the first has words, the others have figures."""
     return {words: "word", **dict.fromkeys(figures)}
 
 
 def _of(machine: str, record: _Record) -> str:
-    """What a figure holds of: machine, day and commit."""
+    """The origin of a figure: machine, day and commit."""
     return f"{machine}, {record['date'][:10]}, commit {record.get('commit', '')[:10]}"
 
 
@@ -163,7 +163,7 @@ def _levels(_machine: str, records: Sequence[_Record]) -> Score:
 
 
 def _steps(shape: str) -> set[int]:
-    """Of what sizes they are, in per cent: "-3 % in the middle" → 3."""
+    """The sizes of the steps in per cent: "-3 % in the middle" → 3."""
     return {int(size) for size in re.findall(r"[+-](\d+) %", shape)}
 
 
@@ -188,7 +188,7 @@ def _attribution(machine: str, records: Sequence[_Record]) -> Score:
 
 
 def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | None:
-    """Of slowdowns of other projects, over all machines; None where none was looked for."""
+    """The score on slowdowns of other projects, over all machines; None without records."""
     records = [(name, of) for name, kinds in found.items() for of in kinds.get("elsewhere", ())]
     newest = list(_newest_of_each(sorted(records, key=lambda of: of[1]["date"])))
     every = [row for *_, own in newest for row in own]
@@ -263,8 +263,8 @@ def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | 
 def _newest_of_each(
     records: Sequence[tuple[str, _Record]],
 ) -> Iterator[tuple[str, _Record, list[_Record]]]:
-    """Records with their machines, the newest first, each with its rows of what no newer one tells
-    of a project by the same tool."""
+    """Records with their machines, the newest first, each with the rows on a project and a tool
+    that no newer record has."""
     told: set[tuple[str, ...]] = set()
     for machine, record in reversed(records):
         keyed = [
@@ -300,7 +300,8 @@ def _searches(every: Sequence[_Record]) -> Table:
 
 
 def _counted(of_commits: Mapping[str, Sequence[elsewhere.Told]]) -> Sequence[str]:
-    """Of a tool: commits found of those that it reaches, its comparisons by outcome, and flags."""
+    """For one tool: commits found among those that it reaches, comparisons by outcome, and
+    flags."""
     told = [of for each in of_commits.values() for of in each]
     outcomes = [of.outcome for of in told]
     counts = [f"{outcomes.count(word)}" for word in elsewhere.OUTCOMES]
@@ -312,7 +313,7 @@ def _counted(of_commits: Mapping[str, Sequence[elsewhere.Told]]) -> Sequence[str
 
 
 def _least(hits: Sequence[bool]) -> str:
-    """Hits of trials, with the rate that it is at least."""
+    """Hits in trials, with the smallest rate that agrees with them."""
     if not hits:
         return units.MISSING
     least = 1 - upper_bound(len(hits) - sum(hits), len(hits))
@@ -323,7 +324,7 @@ def _of_nothing(every: Sequence[_Record], tool: str) -> str:
     rows = [row for row in every if row["what"] == "unchanged" and "cells" in row]
     cells = [row["cells"][tool].values() for row in rows if tool in row["cells"]]
     undecided = sum(cell["verdict"] == "undecided" for of in cells for cell in of)
-    # What is not decided is not flagged either, so its count stands beside.
+    # An undecided benchmark is not flagged either, so the number of these stands beside.
     return _rate(map(_flags, cells)) + (f", {undecided} undecided" if undecided else "")
 
 
@@ -336,7 +337,8 @@ def _flags(cells: Iterable[_Record]) -> list[bool]:
 
 
 def _rate(runs: Iterable[Sequence[bool]]) -> str:
-    """Hits of trials, with the rate that it may be at most: of few trials, none is not 0."""
+    """Hits in trials, with the largest rate that agrees with them: with few trials, none is not
+    0."""
     flags = [flag for run in runs for flag in run]
     if not flags:
         return units.MISSING
@@ -348,7 +350,7 @@ def _share(of: Iterable[bool]) -> str:
     return f"{sum(flags)} of {len(flags)}" if flags else units.MISSING
 
 
-# By the kind of record, with a name: what makes a score of a machine's, which are the oldest first.
+# By kind of record, with a name: the function that makes a machine's score of them, oldest first.
 SCORES: Mapping[str, tuple[str, Callable[[str, Sequence[_Record]], Score]]] = {
     "injected-score": ("score", _score),
     "injected-aa": ("aa", _aa),

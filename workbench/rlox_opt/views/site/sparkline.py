@@ -1,4 +1,5 @@
-"""A series as a small picture in a row: no axes, one line a machine, its level changes marked."""
+"""A series as a small picture in a row: no axes, one line for each machine, marks at its
+changes."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import NamedTuple
 from rlox_opt.history.series import Point, Series
 
 WIDTH, HEIGHT, _PAD = 132, 30, 3
-_MOST = 66  # points drawn: more are averaged
-_LEAST_SPAN = 0.04  # of the middle: noise below it stays flat
+_MOST = 66  # points that are drawn: of more, neighbours are averaged
+_LEAST_SPAN = 0.04  # of the middle: smaller noise stays flat
 
 
 class Spark(NamedTuple):
@@ -25,8 +26,8 @@ class Spark(NamedTuple):
 
 
 def _shown(series: Series) -> list[tuple[int, Point, float]]:
-    """What of a series is drawn: what levels are found on, or else plain values; with the point
-    and its index."""
+    """The values of a series to draw, each with its point and index: those that levels are found
+    in, or otherwise the plain values."""
     levels = [(i, p, p.level) for i, p in enumerate(series.points) if p.level is not None]
     return levels or [(i, p, p.value) for i, p in enumerate(series.points)]
 
@@ -59,7 +60,7 @@ def sparkline(series: Series) -> Spark:
 
 
 def _thinned(of: Sequence[tuple[int, Point, float]], machine: str) -> list[tuple[float, float]]:
-    """A machine's points: neighbours averaged where there are more than can be seen."""
+    """A machine's points; neighbours are averaged if there are more than can be seen."""
     own = [(i, value) for i, point, value in of if point.machine == machine]
     size = -(-len(own) // _MOST)
     groups = [own[at : at + size] for at in range(0, len(own), size)]

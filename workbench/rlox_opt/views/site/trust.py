@@ -1,4 +1,4 @@
-"""How far verdicts can be trusted: calibrations, and scores of injected regressions, by machine."""
+"""How reliable verdicts are: calibrations, and scores of injected regressions, by machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Record = Mapping[str, Any]
 
 
 class _Benchmark(NamedTuple):
-    """What was found of a benchmark."""
+    """The findings on a benchmark."""
 
     name: str
     detectable: str
@@ -28,7 +28,7 @@ class _Benchmark(NamedTuple):
 
 
 class _Calibration(NamedTuple):
-    """The newest of a machine; `older` are the rates of those before in words."""
+    """The newest calibration of a machine; `older` describes the rates of earlier ones."""
 
     record: _Record
     figures: list[tuple[str, str]]
@@ -38,7 +38,7 @@ class _Calibration(NamedTuple):
 
 
 class _Machine(NamedTuple):
-    """What is known of a machine; `scores` by name."""
+    """All that is known of a machine; `scores` by name."""
 
     name: str
     calibration: _Calibration | None

@@ -1,9 +1,9 @@
-"""A published folder: files that are made anew only where what they are made of has changed.
+"""A published folder, in which a file is made anew only if what it is made of has changed.
 
-`.published.json` in the folder holds the key of each file, a digest of what it was made of, and
-`made_by`, a digest of the program. Files that are no longer made are removed; what somebody else
-put there is left alone. The list is written before any page, so that the folder of a publication
-that was killed is known again; and without keys, so that the next one makes every page anew.
+`.published.json` in the folder has the key of each file, which is a digest of what it was made of,
+and `made_by`, a digest of the program. Files that are no longer made are removed. Files that
+somebody else put there are not touched. The list is written before any page, so that the folder of
+a killed publication is recognised; it has no keys then, so that the next one makes every page anew.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from types import TracebackType
 from typing import IO
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-_SOURCES = ("history", "project", "sampling", "stats", "views")  # whose change makes all pages anew
+_SOURCES = ("history", "project", "sampling", "stats", "views")  # a change in them makes all anew
 _MANIFEST, _PART, _LOCK = _OWN = (".published.json", ".published.part", ".published.lock")
 _REMEDY = "name an empty or a new one"
 
 
 class ForeignFolderError(ValueError):
-    """A folder that holds what was not published, or into which another process is publishing."""
+    """A folder with files that were not published, or into which another process publishes."""
 
 
 class Writer:
-    """Writes into `out`; as a context manager, removes at its end what was not asked for again.
+    """Writes into `out`. As a context manager it removes at its end the files that were not asked
+    for again.
 
-    `written`, `kept` and `removed` count files. An exception, or Ctrl-C, leaves whole files and
-    removes none: the next run goes on from there.
+    `written`, `kept` and `removed` count files. An exception, or Ctrl-C, leaves complete files and
+    removes none; the next run continues from there.
 
     Raises:
-        ForeignFolderError: `out` holds files and no list of them, a list that names what is not a
+        ForeignFolderError: `out` has files and no list of them, or a list that names what is not a
             file within it, or another process is publishing into it. Nothing was changed.
     """
 
@@ -43,13 +44,13 @@ class Writer:
         self.out = out
         self.written = self.kept = self.removed = 0
         self._made_by = _digest_of_sources()
-        self._read()  # a folder of somebody else gets no lock either
+        self._read()  # raises before a lock is written into somebody else's folder
         self._lock = self._locked()
         self._old = self._read()
         self._new: dict[str, str] = {}
 
     def file(self, path: str, key: str, make: Callable[[], str | bytes]) -> None:
-        """Have the file `path`, which `make` makes of what `key` is a digest of.
+        """Write the file `path` if needed; `make` makes its contents, and `key` is their digest.
 
         Raises:
             ForeignFolderError: a link or a folder is in its place.
@@ -64,11 +65,11 @@ class Writer:
         self._new[path] = key
 
     def has(self, path: str, key: str) -> bool:
-        """Whether the file is there, made of the same by the same program."""
+        """Whether the file exists and was made of the same by the same program."""
         return self._old.get(path) == key and self._at(path).exists()
 
     def text(self, path: str, text: str | bytes) -> None:
-        """Have the file `path` hold `text`: for what is quickly made."""
+        """Write `text` into the file `path`; for what is quickly made."""
         content = text.encode() if isinstance(text, str) else text
         self.file(path, digest([hashlib.sha256(content).hexdigest()]), lambda: content)
 
@@ -89,7 +90,7 @@ class Writer:
             self._list(self._new if kind is None else self._old | self._new)
 
     def _locked(self) -> IO[bytes]:
-        """Holds the folder for this process alone, until it is closed or the process ends."""
+        """Lock the folder for this process, until it is closed or the process ends."""
         self.out.mkdir(parents=True, exist_ok=True)
         lock = (self.out / _LOCK).open("ab")
         try:
@@ -99,12 +100,12 @@ class Writer:
             raise ForeignFolderError(
                 f"{self.out}: another process is publishing there; wait until it has ended"
             ) from None
-        except OSError:  # a file system without locks: two at once are not told apart there
+        except OSError:  # without file locks, two processes at once are not noticed
             pass
         return lock
 
     def _read(self) -> dict[str, str]:
-        """The keys of the files that are there; of another program's files, none counts."""
+        """The keys of the existing files; files of another program's version have none."""
         foreign = ForeignFolderError(f"{self.out}: holds files that were not published; {_REMEDY}")
         if self.out.exists() and not self.out.is_dir():
             raise foreign
@@ -130,8 +131,8 @@ class Writer:
         return files if made_by == self._made_by else dict.fromkeys(files, "")
 
     def _at(self, path: str) -> Path:
-        """Where a file of the folder lies. Raises ForeignFolderError where that is not within the
-        folder, behind a link, or taken by something that is not a file."""
+        """The path of a file in the folder. Raises ForeignFolderError if it lies outside, behind a
+        link, or if something that is no file is there."""
         target, parts = self.out, path.split("/")
         if {"", ".", ".."}.intersection(parts):
             raise self._not_within(path)
@@ -176,9 +177,9 @@ class Writer:
         self._replace(self.out / _MANIFEST, json.dumps(manifest, indent=0).encode())
 
     def _replace(self, target: Path, content: bytes) -> None:
-        """Write another file, then move it into place: a reader finds no half file."""
+        """Write another file and move it into place, so that no reader finds half a file."""
         part = self.out / _PART
-        part.unlink(missing_ok=True)  # of one that was killed
+        part.unlink(missing_ok=True)  # left by a killed process
         try:
             with part.open("xb") as file:
                 file.write(content)

@@ -1,8 +1,8 @@
-"""Notes who waits at Sample Factory's queues, those of `faster_fifo`, and who puts into them.
+"""Records the waits at Sample Factory's queues, those of `faster_fifo`, and what is put into them.
 
-Its methods end in `put_many` and `get_many`, which turn messages into bytes and back: that is work.
-So a put lasts from when all its messages are bytes, and a get until the first is to be read. Each
-message of a call is noted, all but one of them as taking no time.
+The queues' methods end in `put_many` and `get_many`, which also turn messages into bytes and back.
+That is work. So a put begins when all its messages are bytes, and a get ends when the first message
+is to be read. Each message of a call is recorded; all but one take no time in the record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rlox_opt_hooks import on_import, replace
 
 
 class FasterFifo:
-    """Replaces what waits, and records it as source "waits"."""
+    """Replaces the methods that wait, and records them as source "waits"."""
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
@@ -24,7 +24,7 @@ class FasterFifo:
         self._here = threading.local()  # `begin` of the get that the thread is in, else None
 
     def install(self) -> None:
-        """Watch the module, when the program imports it."""
+        """Replace them when the program imports the module."""
         on_import("faster_fifo", self._queues)
 
     def _queues(self, module: Any) -> None:
@@ -35,7 +35,7 @@ class FasterFifo:
 
     def _make_init(self, original: Any) -> Callable[..., None]:
         def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
-            # Among what is pickled, so the same wherever the queue is passed to.
+            # The name is pickled with the queue, so all processes have the same one.
             queue.__dict__["_rlox_opt"] = f"queue {self.recorder.key} {next(self.recorder.made)}"
             original(queue, *args, **kwargs)
 
@@ -48,8 +48,8 @@ class FasterFifo:
                 return original(queue, xs, *args, **kwargs)
             messages, begin = _Messages(xs), monotonic_ns()
             result = original(queue, messages, *args, **kwargs)
-            # Nothing was put where an exception was raised. The others come first, since what is
-            # got before the call is over must not have been put after that.
+            # After an exception nothing was put. The other messages are recorded first, since a
+            # message may be received before this call is over, but not before it was put.
             begin = messages.read_ns or begin
             index = self.source.index("queue: put", "send", "queue", channel)
             if messages:
@@ -64,13 +64,13 @@ class FasterFifo:
 
         def get_many(queue: Any, *args: Any, **kwargs: Any) -> Any:
             channel = queue.__dict__.get("_rlox_opt")
-            if channel is None or getattr(here, "begin", None) is not None:  # it calls itself
+            if channel is None or getattr(here, "begin", None) is not None:  # the call is nested
                 return original(queue, *args, **kwargs)
             here.begin = monotonic_ns()
             try:
                 return original(queue, *args, **kwargs)
             except Exception:
-                if here.begin is not None:  # there was nothing
+                if here.begin is not None:  # the queue was empty
                     index = self.source.index("queue: empty", "poll", "queue", channel)
                     self.source.here().extend((index, here.begin, monotonic_ns()))
                 raise
@@ -97,7 +97,7 @@ class FasterFifo:
 
 
 class _Messages(list[Any]):
-    """A list that knows when it was first read to its end."""
+    """A list that records when it was first read to its end."""
 
     read_ns = 0
 

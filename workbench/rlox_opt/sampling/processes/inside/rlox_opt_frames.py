@@ -1,16 +1,16 @@
-"""Notes which lines of Python all threads are at, some fifty times a second.
+"""Records the lines of Python that all threads are at, some fifty times a second.
 
-A sampler from outside knows no names of Python before 3.12, and loses the stack where native code
-has no unwind information. What a thread's Python was at then, by the same clock, tells whose call
-it was in. The recorder's thread looks; it waits for the interpreter's lock as any thread does, so a
-thread is seen where it lets the lock go: inside a call that has released it, else at the next line
-after. Each look is therefore noted with the time at which it was wanted and that at which it was
-had.
+A sampler from outside sees no Python functions before Python 3.12, and loses the stack where native
+code has no unwind information. The thread's Python line at that time, by the same clock, shows
+which call it was in. The recorder's thread takes these looks, and it waits for the interpreter's
+lock as any thread does. So it sees a thread where that thread releases the lock: inside a call that
+has released it, or at the next line after the call. Each look is therefore recorded with two times:
+when it was wanted, and when it was had.
 
 Lines are the nodes of a tree, `{"name": [source, index, "file\\nline\\nfunction", "frame",
-parent]}`: the parent's index in its decimal digits, "" of an outermost one. Looks are
-`{"frames": [source, thread, data]}`: index, wanted, had; a thread that stays at one line has one
-entry for all of it.
+parent]}`; parent is the index of the calling line in decimal digits, "" for an outermost line.
+Looks are `{"frames": [source, thread, data]}` with index, wanted, had; a thread that stays at one
+line has one entry for the whole time.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import threading
 import time
 from typing import Any
 
-RATE = 67  # Hz, which does not beat with the watch's fifty
-_DEPTH = 200  # lines of a stack that are looked at, from the innermost on
-_NODES = 20_000  # lines that are told apart; a program that makes code anew all the time has more
+RATE = 67  # Hz; does not fall in step with the watch's fifty
+_DEPTH = 200  # lines of a stack that are read, from the innermost on
+_NODES = 20_000  # different lines that are recorded; a program may make new code all the time
 _IMPORT = "_find_and_load"
-# Lines that are not told: of imports all but one, and of the recorder.
+# Lines that are not recorded: of an import all but one, and the recorder's own.
 _OURS = ("<frozen importlib", os.path.dirname(__file__))  # noqa: PTH120  # pathlib is slow
 _SHARE = 0.01  # of the time that looking may take
 
 
 class Frames:
-    """Looks at the threads, when the recorder's thread calls."""
+    """Takes the looks at the threads when the recorder's thread calls it."""
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
@@ -42,7 +42,7 @@ class Frames:
         recorder.polled.append(self.settle)
 
     def _begin(self) -> None:
-        """In a new process, such as a fork, whose threads are others."""
+        """Begin in a new process, such as a fork, which has other threads."""
         self.key, self.pid = self.recorder.key, os.getpid()
         self.period = round(1e9 / RATE)
         self.due = time.monotonic_ns() + self.period
@@ -53,7 +53,7 @@ class Frames:
         return max(0.0, (self.due - time.monotonic_ns()) * 1e-9)
 
     def look(self) -> None:
-        """Look, if it is time to."""
+        """Take a look, if it is time."""
         had = time.monotonic_ns()
         if had < self.due:
             return
@@ -73,9 +73,9 @@ class Frames:
             return
         thread = threading._active.get(ident)  # type: ignore[attr-defined]
         native = getattr(thread, "native_id", None)
-        if thread is threading.main_thread():  # after a fork it has that of the parent still
+        if thread is threading.main_thread():  # after a fork it still has its parent's id
             native = self.pid
-        if native is None:  # made by C, and never asked Python who it is
+        if native is None:  # a thread of C code that never asked Python for its identity
             return
         known = self.at.get(ident)
         if known is None or known[0] is not thread:
@@ -90,7 +90,7 @@ class Frames:
             known[2:] = index, wanted, had
 
     def settle(self) -> list[Any]:
-        """Before the recorder takes what was noted: what is not over is noted up to now."""
+        """Record lines that threads are still at up to now, before the recorder takes the data."""
         if self.key == self.recorder.key:
             living = sys._current_frames()
             for ident, known in list(self.at.items()):
@@ -102,11 +102,11 @@ class Frames:
         return []
 
     def _index(self, frame: Any) -> int:
-        """The node of a frame."""
+        """The index of a frame's line."""
         stack: list[tuple[Any, int, Any]] = []
         while frame is not None and len(stack) < _DEPTH:
             code = frame.f_code
-            # Of an import that loads others there are five lines a module, and one says it.
+            # A nested import has five frames for each module, of which one is enough.
             file = code.co_filename
             if not file.startswith(_OURS) or code.co_name == _IMPORT:
                 stack.append((code, frame.f_lasti, frame))
@@ -130,7 +130,7 @@ class Frames:
 
 
 def _line_before(code: Any, lasti: int) -> int:
-    """The line before an instruction that has none, such as a loop's jump back."""
+    """The line before an instruction without a line, such as a loop's jump back."""
     last = code.co_firstlineno
     for begin, _, line in code.co_lines() if hasattr(code, "co_lines") else ():
         if begin > lasti:

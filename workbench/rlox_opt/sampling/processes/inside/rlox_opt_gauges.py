@@ -1,4 +1,4 @@
-"""Numbers of the program that are looked at at every flush, such as a queue's length."""
+"""Numbers of the program that are read at every flush, such as a queue's length."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 
 class Gauges:
-    """What is looked at, by name."""
+    """The numbers' names, and the functions that read them."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[Callable[[], float], bool]] = {}
         self._before: dict[str, tuple[int, float]] = {}
 
     def add(self, name: str, read: Callable[[], float], rate: bool) -> None:
-        """Look at `read()`, or at by how much a second it has grown."""
+        """Record `read()` under this name; with `rate`, its growth per second."""
         self._read[name] = (read, rate)
 
     def take(self, now: int) -> list[Any]:
-        """Lines of those that have a new value."""
+        """The entries of the gauges that have a new value."""
         entries = []
         for name, (read, rate) in list(self._read.items()):
             try:
                 value = float(read())
-            except Exception:  # what is looked at is gone; the program must not notice
+            except Exception:  # its object is gone, which must not disturb the program
                 del self._read[name]
                 self._before.pop(name, None)
                 continue
-            if not math.isfinite(value):  # which JSON has no number for
+            if not math.isfinite(value):  # JSON cannot express it
                 continue
             before = self._before.get(name)
             self._before[name] = now, value

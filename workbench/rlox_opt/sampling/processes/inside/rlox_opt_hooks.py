@@ -1,4 +1,4 @@
-"""Calls us when the program imports a module, and puts our function in place of one of its own."""
+"""Calls a function when the program imports a module, and replaces functions of the program."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 
 
 class _Finder:
-    """Finds no module by itself: it asks the others, and has the loader tell when it is done."""
+    """Finds no module itself. It asks the other finders, and has the loader report when it is
+    done."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[Any], None]]] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         callbacks = self.waiting.pop(name, None)
-        if callbacks is None:  # nobody waits, or another finder that was asked asks again
+        if callbacks is None:  # not a module waited for, or a finder that was asked asks again
             return None
         try:
             for finder in sys.meta_path:
@@ -36,7 +37,8 @@ class _Finder:
 
         def exec_module(module: Any) -> None:
             run(module)
-            # Not before: to look for a module is not to import it. A loader may have several.
+            # Callbacks go only now: looking for a module is not importing it. A loader may load
+            # several modules.
             for callback in self.waiting.pop(module.__name__, ()):
                 _call(callback, module)
 
@@ -44,7 +46,8 @@ class _Finder:
 
 
 def _call(callback: Callable[[Any], None], module: Any) -> None:
-    """A library that is not as we know it is the program's all the same: without its record."""
+    """Call it. If a library differs from what is expected, the program goes on without its
+    record."""
     try:
         callback(module)
     except Exception as error:
@@ -65,7 +68,8 @@ def on_import(name: str, callback: Callable[[Any], None]) -> None:
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Callable[..., Any]]) -> None:
-    """Put `make(original)` where the function `name` of a module or class was, if it is there."""
+    """Put `make(original)` in place of the function `name` of a module or class, if there is
+    one."""
     original = getattr(owner, name, None)
     if original is not None:
         setattr(owner, name, functools.wraps(original)(make(original)))

@@ -1,4 +1,5 @@
-"""What a process is: its role, which of those that are equal, and its name in the program."""
+"""The identity of a process: its role, its number among equal ones, and the program's name for
+it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import sys
 from typing import Any
 
 PARENT = "RLOX_OPT_RECORD_PARENT"  # the key of the process that started this one
-_RANKED = "RLOX_OPT_RECORD_RANK"  # the rank whose process is known: its children inherit RANK
+_RANKED = "RLOX_OPT_RECORD_RANK"  # a rank that already has its process; its children inherit RANK
 _NUMBERED = re.compile(r"^(?P<role>.*?)[-_ :#]*(?P<index>\d+)$")
 _BY_DEFAULT = re.compile(r"^(Spawn|Fork|ForkServer)?Process-[\d:]+$")
 _ENV_WORKER = re.compile(r"^Worker<\w*VectorEnv>-(\d+)$")  # Gymnasium's
@@ -17,13 +18,13 @@ Role = tuple[str, "int | None", str]
 
 
 def argv() -> list[str]:
-    """The command that started this process, as far as Python tells."""
+    """The command that started this process, as far as Python knows it."""
     words: list[str] = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
     return [word if len(word) < 500 else word[:500] + "…" for word in words]
 
 
 def of_program() -> Role:
-    """Of a process that was started by a command."""
+    """The role of a process that a command started."""
     words = argv()
     text = " ".join(words)
     rank = os.environ.get("RANK", "")
@@ -56,12 +57,12 @@ def _program(words: list[str]) -> str:
 
 
 def of_multiprocessing() -> Role | None:
-    """Of a child of multiprocessing, once it knows its name; None for any other process."""
+    """The role of a multiprocessing child once it has its name; None for other processes."""
     module: Any = sys.modules.get("multiprocessing.process")
     try:
         current = module.current_process()
         name = str(current.name)
-    except (AttributeError, NameError):  # not there, or just being imported
+    except (AttributeError, NameError):  # not imported, or not completely
         return None
     if name == "MainProcess":
         return None
@@ -78,5 +79,5 @@ def named(name: str, target: str | None = None) -> Role:
         return name, None, name
     role, index = numbered.group("role"), int(numbered.group("index"))
     if _BY_DEFAULT.match(name) and target is not None:
-        role = target  # its number alone tells nothing
+        role = target  # a name that is a mere number does not say what the process does
     return role or name, index, name

@@ -1,4 +1,4 @@
-"""What libraries do in the program: Gymnasium's workers, the Rust extension, torch."""
+"""Records what libraries do in the program: Gymnasium's workers, the Rust extension, torch."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from rlox_opt_operators import Operators
 from rlox_opt_segments import encode
 
 _QUIET_NS = 500_000_000
-_DEVICE_NS = 2_000_000_000  # for a program that works, to begin to use its device
+_DEVICE_NS = 2_000_000_000  # the time that a working program has to begin to use its device
 _POLLS = 20
 _NOTING = {"build_info", "record_spans", "take_spans"}
 _DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
 class Libraries:
-    """Records as sources of their own what each of them does."""
+    """Records the work of each library as a source of its own."""
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
-        self.rust_key = ""  # of the process whose calls the extension notes
+        self.rust_key = ""  # the process whose calls the extension records
         self.rust_names: list[int] = []
         self.torch: Operators | None = None
         self.timed: list[Any] = []  # sources of other libraries' blocks of the program
-        self.imported = 0, 0  # so many modules, and since when
-        self.told: tuple[str, dict[str, Any]] = "", {}  # by which process: what it runs with
-        self.polls = 0  # since then
-        self.ready = 0  # since when torch's operators could be recorded
+        self.imported = 0, 0  # the number of modules, and since when it is so
+        self.told: tuple[str, dict[str, Any]] = "", {}  # the process, and what it runs with
+        self.polls = 0  # flushes since that was last written
+        self.ready = 0  # since when torch's operators can be recorded
 
     def install(self) -> None:
-        """Watch the modules that are imported, and ask those that are there at each flush."""
+        """Replace functions of modules when they are imported, and ask others at each flush."""
         on_import("gymnasium.vector.async_vector_env", self._workers)
         on_import("sample_factory.utils.timing", self._sample_factory)
         self.recorder.polled += [self._rust, self._torch, self._loaded]
 
     def _loaded(self) -> list[Any]:
-        """What the process runs with, when it is new, and every few seconds: old segments are
-        dropped."""
+        """What the process runs with. It is written when it changes, and every few seconds again,
+        since old segments are dropped."""
         now = self.recorder.key, loaded()
         self.polls = self.polls + 1 if now == self.told else 0
         self.told = now
         return [] if self.polls % _POLLS else [{"loaded": now[1]}]
 
     def _workers(self, module: Any) -> None:
-        """The steps of Gymnasium's workers, which have no `Timing`."""
+        """Record the steps of Gymnasium's workers, which have no `Timing`."""
         blocks = _Blocks(self.recorder.source("environments"))
 
         def timed(env: Any) -> Any:
@@ -77,13 +77,13 @@ class Libraries:
         replace(module, "_async_worker", make)
 
     def _sample_factory(self, module: Any) -> None:
-        """The blocks of Sample Factory's Timing, which it sums up and does not keep."""
+        """Record the blocks of Sample Factory's Timing, which keeps only their sums."""
         source, here = self.recorder.source("Sample Factory"), threading.local()
         self.timed.append(source)
 
         def make_enter(original: Any) -> Callable[..., Any]:
             def enter(context: Any) -> Any:
-                if here.__dict__.get("key") != self.recorder.key:  # what was open in the parent
+                if here.__dict__.get("key") != self.recorder.key:  # in a fork: the parent's blocks
                     here.key, here.open = self.recorder.key, []
                 outer = f"{here.open[-1][0]}/" if here.open else ""
                 here.open.append((f"{outer}{context._key}", monotonic_ns()))
@@ -104,12 +104,12 @@ class Libraries:
         replace(module.TimingContext, "__exit__", make_exit)
 
     def _rust(self) -> list[Any]:
-        """Calls into an extension that notes them by itself: it knows its threads."""
+        """Calls into an extension that records them itself, since it knows its threads."""
         core = _noting()
         if core is None:
             return []
         source = self.recorder.source("rust")
-        if self.rust_key != self.recorder.key:  # what a fork has copied is the parent's
+        if self.rust_key != self.recorder.key:  # in a fork, these are the parent's calls
             self.rust_key = self.recorder.key
             core.take_spans()
             core.record_spans(monotonic_ns())
@@ -126,10 +126,10 @@ class Libraries:
         return entries
 
     def _torch(self) -> list[Any]:
-        """torch's operators, for the seconds that were asked for."""
+        """Record torch's operators, for the seconds that the user chose."""
         options = self.recorder.options
         torch: Any = sys.modules.get("torch")
-        # A fork is no place to start it: where there is a GPU that would take hold of it.
+        # Not in a fork: with a GPU, starting the profiler would occupy it.
         if not options["torch_s"] or torch is None or self.recorder.header["start"] != "exec":
             return []
         now = monotonic_ns()
@@ -139,18 +139,18 @@ class Libraries:
             if now < begin or not works or self.recorder.ending:
                 return []
             self.ready = self.ready or now
-            # What begins before the program uses its device does not see it ever after.
+            # A profiler that starts before the program uses its device never sees the device.
             late = torch.cuda.is_initialized() or now >= self.ready + _DEVICE_NS
             if late or not _has_device(torch):
-                self.torch = Operators(self.recorder)  # which takes seconds where there is a GPU
+                self.torch = Operators(self.recorder)  # takes seconds if there is a GPU
                 self.torch_until = monotonic_ns() + options["torch_s"] * 1e9
         elif now >= self.torch_until or self.recorder.ending:
             self.torch.write()
         return []
 
     def _works(self, now: int) -> bool:
-        """Whether the program works, and does not still import: its first block says so, and of one
-        that has no blocks, that it has imported nothing for a while."""
+        """Whether the program works and no longer imports. Its first block shows that; without
+        blocks, that it has imported nothing for a while."""
         modules, _ = self.imported
         if len(sys.modules) != modules:
             self.imported = len(sys.modules), now
@@ -162,8 +162,8 @@ class Libraries:
 
 
 class _Blocks:
-    """`add_time` as a `Timing` has it, where there is none. Samples without a time find their phase
-    by the line that calls it, so it is called with the name as it stands."""
+    """A stand-in for `Timing.add_time` for programs without a `Timing`. Samplers without times find
+    the phase by the line that calls it, so the calling line must contain the name literally."""
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -179,8 +179,8 @@ class _Blocks:
 
 
 def loaded() -> dict[str, Any]:
-    """What this process runs with: `versions` of Python and of what it has imported that is not
-    Python's; and, where an extension notes its calls, what it was `built` by, with what `features`.
+    """What this process runs with: `versions` of Python and of imported packages outside Python's
+    own; and for an extension that records its calls, how it was `built`, and its `features`.
     """
     versions = {"python": sys.version.split()[0]}
     pythons = getattr(sys, "stdlib_module_names", ())
@@ -200,8 +200,8 @@ def loaded() -> dict[str, Any]:
 
 
 def _noting() -> Any:
-    """The extension that notes calls of its own, told by its functions; None: there is none yet. No
-    module is asked for an attribute, since some import others when they are."""
+    """The extension that records its own calls, recognised by its functions; None if there is none
+    yet. No module is asked for an attribute, since that makes some import others."""
     for module in tuple(sys.modules.values()):
         members = getattr(module, "__dict__", {})
         if members.keys() >= _NOTING and not str(members.get("__file__", ".py")).endswith(".py"):
@@ -210,7 +210,7 @@ def _noting() -> Any:
 
 
 def _has_device(torch: Any) -> bool:
-    """Whether torch could use a device here. To ask itself would take hold of one."""
+    """Whether torch could use a device here. Asking torch itself would occupy one."""
     version = getattr(torch, "version", None)
     built = getattr(version, "cuda", None) or getattr(version, "hip", None)
     return bool(built) and any(map(os.path.exists, _DEVICES))

@@ -1,8 +1,8 @@
-"""Notes who waits for a lock and who has it, of `threading.Lock` and `multiprocessing.Lock`.
+"""Records who waits for a lock and who holds it, for `threading.Lock` and `multiprocessing.Lock`.
 
-A lock of threads that nobody ever waits for costs 0.2 µs more each time it is taken, and is not
-noted. From the first wait on, each time that it is held is. Locks that the standard library and
-torch make for themselves are left as they are.
+A threads' lock that nobody ever waits for costs 0.2 µs more each time it is acquired, and is not
+recorded. After the first wait, each time that it is held is recorded. Locks that the standard
+library and torch make for themselves are not replaced.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ _THEIRS = frozenset(
 
 
 class Locks:
-    """Has the program make locks that are noted, as source "waits"."""
+    """Makes the program's locks record themselves, as source "waits"."""
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self.source = recorder.source("waits")
 
     def install(self) -> None:
-        """From here on; locks that were made before stay as they are."""
+        """Replace the constructors of locks. Locks that exist already are not recorded."""
         original, locks = threading.Lock, self
 
         class Made:
-            """A class, as `threading.Lock` is from Python 3.13 on: for `Lock | None`."""
+            """A class, since from Python 3.13 `threading.Lock` is one: a program may write
+            `Lock | None`."""
 
             def __new__(cls) -> Any:
                 made, frame = original(), sys._getframe(1)
@@ -53,7 +54,8 @@ class Locks:
         return f"{self.recorder.key} {next(self.recorder.made)}"
 
     def _between_processes(self, module: Any) -> None:
-        """Their name is the same in all processes; that one of them waits, another cannot know."""
+        """Record multiprocessing's locks at each use: their name is the same in all processes, but
+        no process knows whether another one waits."""
 
         def make(original: Any) -> Callable[[Any], None]:
             def make_methods(lock: Any) -> None:
@@ -61,7 +63,7 @@ class Locks:
                 if type(lock) is module.Lock:
                     inner = lock._semlock
                     own = Lock(self, inner.acquire, inner.release, _outside(), inner)
-                    # One that only forks can share has no name; the forks have this one.
+                    # A lock that only forks can share has no name; forks inherit this one.
                     name = inner.name or self.name()
                     own.contended, own.channel = True, f"lock {name}"
                     lock.acquire, lock.release = own.acquire_shared, own.release
@@ -74,7 +76,7 @@ class Locks:
 
 
 class Lock:
-    """In place of a lock, whose `take` and `give` are its own."""
+    """Stands in for a lock, whose own methods are `take` and `give`."""
 
     __slots__ = (
         "__weakref__",
@@ -103,14 +105,14 @@ class Lock:
         self.contended, self.since, self.channel, self.key = False, 0, "", ""
 
     def acquire(self, blocking: bool = True, timeout: float | None = -1) -> bool:
-        """As the lock's own."""
+        """As the lock's own method."""
         if self.take(False):
             self.since = monotonic_ns()
             return True
         if not blocking:
             return False
         begin = monotonic_ns()
-        self.contended = True  # before it is waited for: who has it notes it as it gives it back
+        self.contended = True  # set before waiting, so that the holder records its hold at release
         taken = self.take() if timeout in (-1, None) else self.take(True, timeout)
         if taken:
             self.since = monotonic_ns()
@@ -119,18 +121,18 @@ class Lock:
         return taken
 
     def acquire_shared(self, block: bool = True, timeout: float | None = None) -> bool:
-        """As that of a lock of multiprocessing, to which a negative time is none."""
+        """As the method of a multiprocessing lock, which takes a negative time as 0."""
         return self.acquire(block, None if timeout is None else max(0.0, timeout))
 
     def release(self) -> None:
-        """As the lock's own."""
+        """As the lock's own method."""
         if self.contended:
             self._name()
             self.locks.source.here().extend((self.hold, self.since, monotonic_ns()))
         self.give()
 
     def locked(self) -> bool:
-        """Whether somebody has it."""
+        """Whether somebody holds it."""
         return bool(self.inner.locked())
 
     def __enter__(self) -> bool:
@@ -146,7 +148,7 @@ class Lock:
         self.inner._at_fork_reinit()
 
     def _name(self) -> None:
-        """Its numbers in this process: a fork's copy of it is another lock."""
+        """Give it its numbers in this process. A fork's copy is another lock."""
         if self.key != self.locks.recorder.key:
             self.key = self.locks.recorder.key
             channel = self.channel or f"lock {self.locks.name()}"
@@ -156,12 +158,12 @@ class Lock:
 
 
 def _where(frame: Any) -> str:
-    """ "train.py:41"."""
+    """The place in the program as "train.py:41"."""
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"  # noqa: PTH119
 
 
 def _outside() -> str:
-    """Where in the program the library was called from that makes the lock."""
+    """The place in the program that called the library which makes the lock."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         whose = str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -1,7 +1,7 @@
-"""torch's operators, by torch.profiler, in files of their own that have the form of the others.
+"""Records torch's operators by torch.profiler, in files of their own that have the usual form.
 
-Kernels on a device are of kind "device", on a thread for each of its streams; a flow leads from the
-call that launched a kernel to the kernel.
+Kernels on a device are of kind "device", with a thread for each of its streams. A flow leads from
+the call that launched a kernel to the kernel.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 from rlox_opt_segments import Segments, encode, read_clock
 
 _LINE = 30_000  # integers in one line
-_STREAMS = 1_000_000_000  # the thread of stream n of the first device is this and n
-_DEVICE = 1_000_000  # and that of the next device so much more
+_STREAMS = 1_000_000_000  # the thread of stream n of the first device is this plus n
+_DEVICE = 1_000_000  # added for each further device
 _LAUNCHES = re.compile(r"(cuda|cu|hip)[A-Z]")  # of the runtime; Triton calls the driver
 
 
 class Operators:
-    """A recording of all threads, begun when it is made: by the recorder's thread."""
+    """A recording of all threads. It begins when the object is made, in the recorder's thread."""
 
     def __init__(self, recorder: Any) -> None:
         import torch
@@ -35,19 +35,19 @@ class Operators:
         self.profiler.start()
 
     def write(self) -> None:
-        """End the recording and write it; what comes after the first time does nothing."""
+        """End the recording and write it; further calls do nothing."""
         if self.profiler is None:
             return
         profiler, self.profiler = self.profiler, None
         profiler.stop()
         clock = read_clock()
-        offset = (clock[0] + clock[2]) // 2 - clock[1]  # torch stamps by the real clock
+        offset = (clock[0] + clock[2]) // 2 - clock[1]  # torch's times are of the real clock
         names: dict[tuple[str, str], int] = {}
         spans: dict[int, array[int]] = {}
         flows: dict[int, array[int]] = {}
         for event in profiler.profiler.kineto_results.events():
             on_cpu = event.device_type().name == "CPU"
-            # A block that the program names is shown beside its kernels as well: no kernel itself.
+            # Blocks that the program names also appear beside a device's kernels; they are none.
             if event.is_hidden_event() or (not on_cpu and event.is_user_annotation()):
                 continue
             thread = event.device_resource_id()

@@ -1,12 +1,12 @@
 """Records what this process does, for a run of several processes (`rlox_opt.sampling.processes`).
 
-It lies in a folder of its own, which `PYTHONPATH` leads every Python process of the run to, so it
-needs nothing but the standard library: the program's environment may have no rlox-opt, and an
-older Python. `sitecustomize` beside it calls `start`. What the files look like is told in `format`.
+It lies in a folder of its own, which `PYTHONPATH` names to every Python process of the run. The
+program's environment may have no rlox-opt and an older Python, so this file needs the standard
+library alone. `sitecustomize` beside it calls `start`. `format` describes the files.
 
-Recording costs the program an append of three integers a span. Four times a second a thread takes
-what was appended, and writes it. That thread ends before a fork and begins anew after it, since a
-lock that it held would stay locked in the child for ever.
+For a span the program appends three integers. Four times a second a thread takes what was appended
+and writes it. That thread ends before a fork and begins anew afterwards: a lock that it held would
+stay locked in the child for ever.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from rlox_opt_threads import Threads
 
 _FLUSH_S = 0.25
 _HASTY_FLUSHES = 5  # the first ones, each after half the time of the next
-_WRITING_S = 60.0  # for torch's operators, of which there may be many
-_SLOW_FLUSHES = 20  # flushes between two clocks and totals
+_WRITING_S = 60.0  # the time to write torch's operators, of which there may be many
+_SLOW_FLUSHES = 20  # flushes between two readings of the clock and of the totals
 
 
 class Recorder:
@@ -61,12 +61,12 @@ class Recorder:
         self.folder, self.options = folder, options  # `launch.Options`, and the run's start_ns
         self.sources: list[SpanSource] = []
         self.timings: list[Any] = []  # each source's Timing, or None
-        self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
+        self.polled: list[Callable[[], list[Any]]] = []  # called at every flush; return entries
         self.pairs: list[list[str]] = []  # the two ends of each connection that was made here
         self._forking: dict[int, int] = {}  # threads that have forked, to their native ids
-        self.made = count()  # numbers what has no name of its own: an object's id is used again
+        self.made = count()  # numbers objects without a name: an object's id may be used again
         self._complained = False
-        self.frames: Any = None  # looks at Python's lines, where that is wanted
+        self.frames: Any = None  # records Python's lines, if the user wants them
         self._begin("exec", os.environ.get(PARENT), rlox_opt_identity.of_program())
         self.flows = self.source("flows", what="flows")
 
@@ -109,7 +109,7 @@ class Recorder:
         return [{"process": header}, {"clock": read_clock()}, *self._news()]
 
     def source(self, name: str, timing: Any = None, what: str = "spans") -> SpanSource:
-        """The source of that name; each Timing has one of its own."""
+        """The source of that name. Each Timing has one of its own."""
         with self.naming:
             if timing is None:
                 for source in self.sources:
@@ -118,7 +118,7 @@ class Recorder:
             source = SpanSource(self, name, what)
             source.number = len(self.sources)
             self.sources.append(source)
-            # A Timing is kept: its sums are told to the end, and programs make few of them.
+            # The Timing is kept: its sums are written to the end, and programs make few of them.
             self.timings.append(timing)
             return source
 
@@ -128,25 +128,25 @@ class Recorder:
         timing.enabled = True
 
     def flow(self, name: str, number: int) -> None:
-        """A passage of a flow, here and now; of what is no number nothing is noted."""
+        """A point of a flow, here and now. A `number` that is no number is ignored."""
         try:
-            number = int(number) & (1 << 63) - 1  # a hash, say, may have more bits than fit
+            number = int(number) & (1 << 63) - 1  # a hash, for example, may have more bits
         except (TypeError, ValueError, OverflowError):
             return
         self.flows.here().extend((self.flows.index(name, "flow"), time.monotonic_ns(), number))
 
     def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
-        """Note `read()` four times a second, or by how much a second it has grown."""
+        """Record `read()` four times a second; with `rate`, its growth per second."""
         self.gauges.add(name, read, rate)
 
     def flush(self, how: str | None = None) -> None:
         """Write what was appended; with `how`, the end as well."""
-        # Not for ever: an exit from within a signal handler may find it taken by its own thread.
+        # With a timeout: a signal handler that exits may have interrupted the lock's own holder.
         if not self.lock.acquire(timeout=2.0):
             return
         try:
             self._flush(how)
-        except Exception as error:  # whatever it is: this thread, or the program, goes on
+        except Exception as error:  # of whatever kind: this thread, or the program, goes on
             self._flushed = time.monotonic_ns()
             if not self._complained:
                 self._complained = True
@@ -168,7 +168,7 @@ class Recorder:
             self.files = None
 
     def stop(self, how: str) -> None:
-        """Write the end; nothing is recorded any more."""
+        """Write the end; nothing is recorded afterwards."""
         if self.files is not None:
             self._stop_thread(_WRITING_S)
             self.ending = True
@@ -187,13 +187,13 @@ class Recorder:
         now = time.monotonic_ns()
         wanted = self.wanted(self._flushed)
         slow = last or (self._flushes + 1) % _SLOW_FLUSHES == 0
-        # Before anything is taken: who has ended by now appends no more.
+        # Found before anything is taken: threads that have ended by now append nothing more.
         over = self._over() if slow else None
         entries: list[Any] = []
         for poll in list(self.polled):
             try:
                 entries += poll()
-            except Exception as error:  # of a library that is not as we know it: without it, then
+            except Exception as error:  # a library differs from what is expected: go on without it
                 self.polled.remove(poll)
                 _say(f"{poll.__name__} of process {os.getpid()}: {error!r}")
         for source in list(self.sources):
@@ -213,14 +213,14 @@ class Recorder:
             ended, tracks = over
             self.threads.forget(ended)
             for source, track in tracks:
-                source.tracks.remove(track)  # in place: others append meanwhile
+                source.tracks.remove(track)  # in place, since threads append to the list meanwhile
         return entries
 
     def _over(self) -> tuple[set[int], list[tuple[SpanSource, Appended]]]:
         """The numbers of the threads that have ended, and their tracks."""
         threads = self.threads.items()
         tracks = [(source, track) for source in list(self.sources) for track in list(source.tracks)]
-        ended = self.threads.ended(threads)  # who came after these lists is in neither
+        ended = self.threads.ended(threads)  # a thread that began later is in neither list
         return ended, [(source, track) for source, track in tracks if track.thread in ended]
 
     def wanted(self, now: int) -> bool:
@@ -231,9 +231,9 @@ class Recorder:
         return bool(inside and int(elapsed) % every == 0)
 
     def _news(self) -> list[Any]:
-        """Lines of threads, sources and names that this segment does not hold yet."""
+        """Entries for the threads, sources and names that this segment does not contain yet."""
         new: list[Any] = []
-        # Other threads add to them meanwhile: what comes now is told the next time.
+        # Other threads may add more meanwhile, which come with the next flush.
         threads, sources, pairs = self.threads.opened, len(self.sources), len(self.pairs)
         for number, thread in self.threads.items():
             if self._told_threads <= number < threads:
@@ -249,7 +249,7 @@ class Recorder:
         return new
 
     def _totals(self) -> list[list[int]]:
-        """Of threads that are not forgotten: the sums of the others were told to the end."""
+        """The sums of threads that still run; those of ended threads are written already."""
         return [
             [source.number, thread, index, calls, ns]
             for source, timing in zip(self.sources, self.timings)  # noqa: B905  # Python 3.9
@@ -269,7 +269,7 @@ class Recorder:
         wake, self._wake = self._wake, None
         if wake is not None:
             wake.release()
-            # Not for ever: it may be importing what this thread is importing as well.
+            # With a timeout: that thread may be importing what this thread imports.
             self._done.acquire(timeout=patience_s)
 
     def _loop(self, wake: Any, done: Any) -> None:
@@ -286,7 +286,7 @@ class Recorder:
     def _look(self) -> None:
         try:
             self.frames.look()
-        except Exception as error:  # of an interpreter that is not as we know it
+        except Exception as error:  # the interpreter differs from what is expected
             self.frames = None
             _say(f"Python's lines of process {os.getpid()} are not looked at: {error!r}")
 
@@ -296,28 +296,28 @@ class Recorder:
         return max(0.0, due if self.frames is None else min(due, self.frames.wait_s()))
 
     def _due_s(self) -> float:
-        """Seconds until the next flush: few at first, since who is killed early would leave
-        nothing; and from the last one on, since a program that forks often begins this thread anew
-        each time."""
+        """Seconds until the next flush. The first ones come soon, since a process may be killed
+        early. They are counted from the last flush and not from the thread's begin, since a program
+        that forks often begins this thread anew each time."""
         period = _FLUSH_S / (1 << max(0, _HASTY_FLUSHES - self._flushes))
         return self._flushed / 1e9 + period - time.monotonic()
 
     def before_fork(self) -> None:
-        """Nothing of ours may run while the process is copied."""
+        """Stop the recorder's thread before the process is copied."""
         self._forking[threading.get_ident()] = threading.get_native_id()
         self._stop_thread()
 
     def after_fork(self) -> None:
-        """The parent goes on."""
+        """Go on in the parent."""
         self._start_thread()
 
     def in_child(self) -> None:
-        """The child of a fork is a process of its own, with files of its own."""
+        """Begin a record of its own in the child of a fork."""
         files, self.files = self.files, None
         if files is not None:
             files.close()
             parent = self.role
-            # The child's only thread has the identifier that it had, but another native one.
+            # The child's only thread keeps its identifier, but has another native id.
             native = self._forking[threading.get_ident()]
             threads = self.threads.items()
             forking = {n: name for n, (native_id, name) in threads if native_id == native}
@@ -327,9 +327,9 @@ class Recorder:
                 if timing is not None:
                     timing.begin_child()
             self._begin("fork", self.key, (f"{parent[0]} fork", None, f"{parent[2]} fork"))
-            for name in forking.values():  # a Timing may know it by an earlier name
+            for name in forking.values():  # a Timing may use an earlier name of the thread
                 self.threads.rename(0, threading.get_native_id(), name)
-            if self.options["ptrace"]:  # which a fork does not inherit
+            if self.options["ptrace"]:  # a fork does not inherit the permission
                 allow_ptrace()
 
 
@@ -342,7 +342,7 @@ _active: Recorder | None = None
 
 
 def active() -> Recorder | None:
-    """The recorder of this process; None where nothing is recorded."""
+    """The recorder of this process; None if nothing is recorded."""
     return _active
 
 
@@ -352,14 +352,14 @@ def start() -> None:
     folder = os.environ.get(FOLDER)
     if not folder or _active is not None:
         return
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch.profiler's chatter on stderr
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # keeps torch.profiler from writing to stderr
     gate = os.environ.pop(GATE, "")
-    if gate:  # the run's first process waits until the sampler looks on
-        with contextlib.suppress(OSError):  # one that is not Python may have closed it
+    if gate:  # the run's first process waits until the sampler is ready
+        with contextlib.suppress(OSError):  # a process before it, not Python, may have closed it
             os.read(int(gate), 1)
             os.close(int(gate))
     _active = recorder = Recorder(folder, json.loads(os.environ[OPTIONS]))
-    sys.modules.setdefault("rlox_recorder", sys.modules[__name__])  # where a Timing of before looks
+    sys.modules.setdefault("rlox_recorder", sys.modules[__name__])  # the name for older Timings
     os.register_at_fork(
         before=recorder.before_fork,
         after_in_parent=recorder.after_fork,
@@ -371,7 +371,7 @@ def start() -> None:
     def exit_recorded(status: int) -> None:
         try:
             recorder.stop("exit")
-        finally:  # whatever it is: what asks for this must end
+        finally:  # in any case: the caller relies on the process to end
             leave(status)
 
     def make_exec(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -381,7 +381,7 @@ def start() -> None:
 
         return execute
 
-    for name in ("execv", "execve"):  # which the others call
+    for name in ("execv", "execve"):  # the other functions call these
         rlox_opt_hooks.replace(os, name, make_exec)
     os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
     rlox_opt_waits.Waits(recorder).install()

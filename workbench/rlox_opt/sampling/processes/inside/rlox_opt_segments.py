@@ -1,5 +1,5 @@
-"""The files of the recorder: lines of JSON, cut into segments of which the last are kept; and what
-else the recorder and the workbench do alike."""
+"""The files of the recorder: lines of JSON, cut into segments of which the last are kept. Also
+functions that both the recorder and the workbench need."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# What the environment tells a process of the run that it is in.
+# The environment variables by which a process knows that it belongs to a run.
 FOLDER, OPTIONS, GATE = "RLOX_OPT_RECORD", "RLOX_OPT_RECORD_OPTIONS", "RLOX_OPT_RECORD_GATE"
 RECORDER = "rlox-opt recorder"  # the thread of each process that writes
-EXEC = "exec"  # how a process ends whose place another program takes
+EXEC = "exec"  # how a process ended in whose place another program runs
 
 
 def allow_ptrace() -> None:
-    """Let any process of the same user trace this one; where Linux does not ask, do nothing."""
+    """Let any process of the same user trace this one, where Linux asks for that."""
     if sys.platform == "linux":
         import ctypes
 
@@ -29,15 +29,15 @@ def allow_ptrace() -> None:
 
 
 def read_clock() -> list[int]:
-    """The real clock between two readings of the monotonic one: the closest of five, ns."""
+    """The real clock between two readings of the monotonic one, in ns: the closest of five."""
     readings = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(5)]
     before, real, after = min(readings, key=lambda reading: reading[2] - reading[0])
     return [before, real, after]
 
 
 def time_namespace() -> str | None:
-    """Which monotonic clock this process reads: one and the same where this is equal; None where
-    that cannot be told."""
+    """An identifier of the monotonic clock that this process reads: processes with the same one
+    have the same clock. None if it is not known."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123  # pathlib is slow
             boot = file.read().strip()
@@ -55,12 +55,12 @@ def encode(integers: Iterable[int]) -> str:
 
 
 class Segments:
-    """Lines in files of `size` bytes or little more, of which the `most` latest are kept.
+    """Lines in files of little more than `size` bytes, of which the `most` latest are kept.
 
-    Each begins with the lines of `preamble(its number)`, so that it can be read alone; they do not
-    count, since a program that makes many names has more of them than would fit. A program
-    may close what it did not open, as daemons do, and open a file of its own under that number:
-    that one is left alone, and ours is opened again.
+    Each file begins with the lines of `preamble(its number)`, so that it can be read alone. They do
+    not count towards the size, since a program with many names may have more of them than would
+    fit. A program may close descriptors that it did not open, as daemons do, and open a file of its
+    own with the same number. Such a file is not touched, and the segment is opened again.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Segments:
         self._append(entries)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file, unless the program has taken its descriptor."""
         if self._is_ours():
             os.close(self._file)
         self._file = -1

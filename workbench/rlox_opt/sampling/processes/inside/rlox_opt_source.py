@@ -1,4 +1,4 @@
-"""Who records in a process: names of blocks, and what threads append about them."""
+"""The sources of a process's record: the names of blocks, and the data that threads append."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 class Appended:
-    """What one thread appended to a source, until it is written: a list, since an array takes four
-    times as long for three integers."""
+    """The data that one thread appended to a source and that are not written yet. They are in a
+    list, since an array takes four times as long to extend by three integers."""
 
     __slots__ = ("data", "thread")
 
@@ -18,9 +18,9 @@ class Appended:
 
 
 class SpanSource:
-    """Who records: the names of its blocks, and the triples that its threads append.
+    """One source: the names of its blocks, and the triples that its threads append.
 
-    It has what a `Timing` asks of a log of spans: `paths`, and `open_thread(…).data.extend`.
+    It has what a `Timing` needs of a log of spans: `paths`, and `open_thread(…).data.extend`.
     """
 
     def __init__(self, recorder: Any, name: str, what: str = "spans") -> None:
@@ -29,7 +29,7 @@ class SpanSource:
         self.paths: list[str] = []
         self.kinds: dict[int, tuple[str, str, str]] = {}
         self.tracks: list[Appended] = []
-        self.named = 0  # so many of the paths are in the file
+        self.named = 0  # the number of paths that are in the file already
         self._numbers: dict[tuple[str, str, str, str], int] = {}
         self._local = threading.local()
 
@@ -49,7 +49,7 @@ class SpanSource:
             return self._local.track.data  # type: ignore[no-any-return]
 
     def index(self, path: str, kind: str = "phase", on: str = "", channel: str = "") -> int:
-        """The number of a name; a new one where it is new."""
+        """The number of a name, which is a new number for a new name."""
         name = (path, kind, on, channel)
         try:
             return self._numbers[name]
@@ -62,13 +62,13 @@ class SpanSource:
                 return self._numbers[name]
 
     def name_line(self, index: int) -> dict[str, Any]:
-        """The line that tells what a number stands for."""
+        """The line that says which name a number stands for."""
         kind = self.kinds.get(index, ("phase", "", ""))
         more = kind if kind != ("phase", "", "") else ()
         return {"name": [self.number, index, self.paths[index], *more]}
 
     def begin_child(self, forking: set[int]) -> None:
-        """After a fork: the forking thread, which had these numbers, alone goes on."""
+        """After a fork: only the forking thread, which had these numbers, goes on."""
         self.tracks = [track for track in self.tracks if track.thread in forking]
         for track in self.tracks:
             track.thread = 0

@@ -1,4 +1,4 @@
-"""The threads of this process and the numbers by which its record tells them."""
+"""The threads of this process, and their numbers in its record."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import threading
 
 
 class Threads:
-    """Numbers by native id and name, until a thread has ended."""
+    """Numbers by native id and name, as long as a thread runs."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # a signal handler may name something within a naming
+        self.lock = threading.RLock()  # a signal handler may need a number while one is given
         self.by_number: dict[int, tuple[int, str]] = {}
-        self.opened = 0  # the next one's number
-        self._ended: set[int] = set()  # those that had ended when `forget` was last called
-        self._numbers: dict[tuple[int, str | None], int] = {}  # under None the last
+        self.opened = 0  # the next number
+        self._ended: set[int] = set()  # threads that had ended when `forget` was last called
+        self._numbers: dict[tuple[int, str | None], int] = {}  # with the name None: the latest
 
     def number(self, native_id: int, name: str | None = None) -> int:
-        """The number of a thread; where its name is not known, it is the last one of that id."""
+        """The number of a thread. Without a name it is the latest thread with that id."""
         with self.lock:
             number = self._numbers.get((native_id, name))
             if number is None:
@@ -29,28 +29,28 @@ class Threads:
             return number
 
     def known(self, native_id: int, name: str) -> int | None:
-        """The same, if it has one."""
+        """The thread's number, or None without one."""
         return self._numbers.get((native_id, name))
 
     def rename(self, number: int, native_id: int, name: str) -> None:
-        """Find the thread under another name as well."""
+        """Make the thread known under another name as well."""
         self._numbers.setdefault((native_id, name), number)
 
     def items(self) -> list[tuple[int, tuple[int, str]]]:
-        """Numbers, and native ids and names to them."""
+        """The numbers, with native ids and names."""
         with self.lock:
             return list(self.by_number.items())
 
     def ended(self, among: list[tuple[int, tuple[int, str]]]) -> set[int]:
-        """The numbers of those that have ended."""
+        """The numbers of the threads that have ended."""
         living = _living()
-        if threading.get_native_id() not in living:  # there are no ids, or others than ours
+        if threading.get_native_id() not in living:  # there is no /proc, or it has other ids
             return set()
         return {number for number, (native_id, _) in among if native_id not in living}
 
     def forget(self, ended: set[int]) -> None:
-        """Let go of the numbers that had `ended` the last time, too: a segment that begins with
-        what was taken just now must still tell whose it is."""
+        """Forget the threads that were in `ended` last time too. Those that ended just now are kept
+        once more, since a segment that begins with their last data must still name them."""
         with self.lock:
             for number in self._ended & ended:
                 native_id, name = self.by_number.pop(number)

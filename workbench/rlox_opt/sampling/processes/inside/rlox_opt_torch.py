@@ -1,9 +1,9 @@
-"""Notes which part of torch's work a thread is in: backward, the optimiser, or without gradients.
+"""Records which part of torch's work a thread is in: backward, the optimiser, or without gradients.
 
-It tells samples apart whose stack ends in torch's kernels. In every version of torch these are
-functions in Python: those that begin the autograd engine, an optimiser's `step`, and the blocks
-that turn gradients off. Each is replaced by one that reads the clock before and after.
-`{"parts": [source, thread, data]}` is index, begin, end.
+This distinguishes samples whose stack ends in torch's kernels. In every version of torch the parts
+are begun by Python functions: those that start the autograd engine, an optimiser's `step`, and the
+blocks that turn gradients off. Each is replaced by one that reads the clock before and after.
+The record is `{"parts": [source, thread, data]}` with index, begin, end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CLIPS = ("clip_grad_norm_", "clip_grad_value_")
 
 
 class Torch:
-    """Replaces what begins and ends a part."""
+    """Replaces the functions that begin and end a part."""
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
@@ -32,12 +32,12 @@ class Torch:
         self.compiling: Callable[[], bool] = lambda: False
 
     def install(self) -> None:
-        """Wait for torch."""
+        """Replace them when the program imports torch."""
         self.recorder.polled.append(self.settle)
         on_import("torch", self._torch)
 
     def _torch(self, torch: Any) -> None:
-        if getattr(torch, "autograd", None) is None:  # another package of that name
+        if getattr(torch, "autograd", None) is None:  # another package named torch
             return
         self.without = self.source.index("no_grad", "part")
         self.enabled = torch.is_grad_enabled
@@ -58,12 +58,12 @@ class Torch:
                 replace(mode, method, self._switches)
 
     def _timed(self, part: str) -> Callable[[Any], Callable[..., Any]]:
-        """All of whose time is that part."""
+        """A replacement for a function whose whole time belongs to the part."""
         index = self.source.index(part, "part")
 
         def make(original: Any) -> Callable[..., Any]:
             def timed(*args: Any, **kwargs: Any) -> Any:
-                if self.compiling():  # what is traced must not hold our clock
+                if self.compiling():  # a compiled graph must not contain the clock
                     return original(*args, **kwargs)
                 begin = monotonic_ns()
                 try:
@@ -76,7 +76,7 @@ class Torch:
         return make
 
     def _steps(self, original: Any) -> Callable[..., Any]:
-        """An optimiser's class has a `step` of its own, which is replaced with the first of it."""
+        """Replace `step` of an optimiser's class when the first optimiser of it is made."""
         make, done = self._timed("optimizer"), set()
 
         def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
@@ -89,7 +89,7 @@ class Torch:
         return init
 
     def _switches(self, original: Any) -> Callable[..., Any]:
-        """After which gradients may be recorded or not."""
+        """A replacement for a function that may turn gradients on or off."""
 
         def switch(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
@@ -112,8 +112,8 @@ class Torch:
             own.since = monotonic_ns()
 
     def settle(self) -> list[Any]:
-        """Before the recorder takes what was noted: what is not over, up to now. It is noted once
-        more when it is."""
+        """Record parts that have not ended, up to now, before the recorder takes the data. They are
+        recorded once more when they end."""
         for own in list(self.off):
             if begin := own.since:
                 own.data.extend((self.without, begin, monotonic_ns()))
@@ -123,7 +123,7 @@ class Torch:
 
 
 class Off:
-    """Since when a thread records no gradients; 0 while it does."""
+    """Since when a thread records no gradients; 0 while it records them."""
 
     def __init__(self, thread: threading.Thread, data: list[int]) -> None:
         self.thread, self.data, self.since = thread, data, 0

@@ -1,7 +1,8 @@
-"""Notes what the program waits for, and who gives it: pipes, queues, collectives, processes, sleep.
+"""Records what the program waits for and what ends the waits: pipes, queues, collectives,
+processes, sleep.
 
 The functions of the standard library and of torch.distributed that wait are replaced by ones that
-read the clock before and after. Another 0.6 µs on calls that take 5 µs and more.
+read the clock before and after. That adds 0.6 µs to calls that take 5 µs and more.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _COLLECTIVES = (
 
 
 class Waits:
-    """Replaces what waits, and records it as source "waits"."""
+    """Replaces the functions that wait, and records them as source "waits"."""
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self.source = recorder.source("waits")
 
     def install(self) -> None:
-        """Watch the modules that the program imports, those that it has imported already too."""
+        """Replace functions of the modules that are imported now or later."""
         replace(time, "sleep", self._plain("sleep", lambda *_, **__: ""))
         on_import("multiprocessing.connection", self._connections)
         on_import("multiprocessing.queues", self._process_queues)
@@ -49,11 +50,11 @@ class Waits:
         on_import("torch.distributed.distributed_c10d", self._collectives)
 
     def note(self, index: int, begin: int) -> None:
-        """A wait, or a gift, that ends now."""
+        """Record a wait or a send that ends now."""
         self.source.here().extend((index, begin, monotonic_ns()))
 
     def _plain(self, on: str, channel: Callable[..., str]) -> Callable[[Any], Callable[..., Any]]:
-        """Of a function all of whose time is waiting."""
+        """A replacement for a function whose whole time is waiting."""
 
         def make(original: Any) -> Callable[..., Any]:
             def waits(*args: Any, **kwargs: Any) -> Any:
@@ -69,14 +70,15 @@ class Waits:
         return make
 
     def _passing(self, kind: str, on: str, index_of: Callable[..., int | None]) -> Any:
-        """Of a method that passes one thing through a channel; `index_of(self)` names it."""
+        """A replacement for a method that puts or gets one item of a channel. `index_of(self)`
+        gives its name's number."""
 
         def make(original: Any) -> Callable[..., Any]:
             def passes(subject: Any, *args: Any, **kwargs: Any) -> Any:
                 index = index_of(subject, kind, on)
                 begin = monotonic_ns()
                 result = original(subject, *args, **kwargs)
-                if index is not None:  # nothing passed where an exception was raised
+                if index is not None:  # after an exception nothing has passed
                     self.note(index, begin)
                 return result
 
@@ -85,7 +87,7 @@ class Waits:
         return make
 
     def _connections(self, module: Any) -> None:
-        """Pipes between processes, and with them the queues and pools that are built on them."""
+        """Pipes between processes, and so the queues and pools that are built on them."""
         replace(module.Connection, "_recv_bytes", self._passing("wait", "pipe", self._pipe))
         replace(module.Connection, "_send_bytes", self._passing("send", "pipe", self._pipe))
 
@@ -93,7 +95,7 @@ class Waits:
             def pipe(*args: Any, **kwargs: Any) -> Any:
                 ends = original(*args, **kwargs)
                 names = [_inode(end.fileno()) for end in ends]
-                if names[0] != names[1]:  # a socket has two ends, a pipe is one thing
+                if names[0] != names[1]:  # a socket has two ends, a pipe is one object
                     self.recorder.pairs.append(names)
                 return ends
 
@@ -130,11 +132,11 @@ class Waits:
     def _process_queues(self, module: Any) -> None:
         def make(original: Any) -> Callable[..., Any]:
             def get(queue: Any, *args: Any, **kwargs: Any) -> Any:
-                # The whole of it waits, also for other readers: not the pipe inside on its own.
+                # The whole call waits, also for other readers, so the pipe inside is not recorded.
                 reader = queue._reader
                 try:
                     channel = _inode(reader.fileno())
-                except OSError:  # it is closed, of which the program is told by the original
+                except OSError:  # it is closed, and the original function raises the error
                     return original(queue, *args, **kwargs)
                 reader.__dict__["_rlox_opt"] = {"wait": None}
                 begin = monotonic_ns()
@@ -152,13 +154,14 @@ class Waits:
         self._lengths(module.Queue, "qsize", lambda q: f"queue {_inode(q._reader.fileno())}")
 
     def _lengths(self, kind: Any, read: str, name: Callable[[Any], str]) -> None:
-        """Note how long the queues are that this process makes; `read` takes no lock of theirs."""
+        """Record the lengths of the queues that this process makes. `read` takes no lock of
+        theirs."""
 
         def make(original: Any) -> Callable[..., Any]:
             def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
                 original(queue, *args, **kwargs)
                 known: Callable[[], Any] = weakref.ref(queue)
-                # Of a queue that is gone, None has no length, which ends the counting.
+                # A queue that is gone gives None, which has no length; the error ends the gauge.
                 self.recorder.gauge(f"length of {name(queue)}", lambda: getattr(known(), read)())
 
             return begin
@@ -171,9 +174,9 @@ class Waits:
         def name_of(queue: Any) -> str:
             known = queue.__dict__
             own = known.get("_rlox_opt")
-            if own is None:  # of two threads that are here at once, one names it for both
+            if own is None:  # of two threads at this point at once, one names the queue for both
                 own = known.setdefault("_rlox_opt", next(self.recorder.made))
-            return f"queue {self.recorder.key} {own}"  # a fork's copy of it is another one
+            return f"queue {self.recorder.key} {own}"  # a fork's copy is another queue
 
         def index_of(queue: Any, kind: str, on: str) -> int:
             channel = name_of(queue)
@@ -193,7 +196,7 @@ class Waits:
         replace(module.Popen, "wait", self._plain("process", lambda p, *_, **__: str(p.pid)))
 
     def _collectives(self, module: Any) -> None:
-        from inspect import signature  # which torch has imported already
+        from inspect import signature  # torch has imported it already
 
         job = f"{os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}"
 
@@ -206,7 +209,7 @@ class Waits:
                 of = "world" if of_all else getattr(group, "group_name", "group")
                 begin = monotonic_ns()
                 result = original(*args, **kwargs)
-                if result is None:  # else it is still under way, and the program goes on
+                if result is None:  # otherwise it is still under way, and the program goes on
                     name = f"collective: {original.__name__}"
                     self.note(self.source.index(name, "wait", "collective", f"{job} {of}"), begin)
                 return result
@@ -218,6 +221,6 @@ class Waits:
 
 
 def _inode(descriptor: int) -> str:
-    """What a descriptor leads to, the same in every process that has it."""
+    """What a descriptor refers to, by a name that is the same in every process."""
     status = os.fstat(descriptor)
     return f"{status.st_dev:x}-{status.st_ino}"

@@ -1,5 +1,5 @@
-"""Python imports a module of this name as it starts; this one begins to record, and then gives way
-to the one that would have been imported without it."""
+"""Python imports a module of this name when it starts. This one starts the recorder, and then runs
+the `sitecustomize` that Python would have imported otherwise."""
 
 import os
 import sys
@@ -21,6 +21,6 @@ try:
     import rlox_opt_recorder
 
     rlox_opt_recorder.start()
-except Exception as error:  # whatever it is, the program goes on without being recorded
+except Exception as error:  # of whatever kind: the program goes on without being recorded
     sys.stderr.write(f"rlox-opt: process {os.getpid()} is not recorded: {error!r}\n")
 _chain()

@@ -1,5 +1,7 @@
-"""The processes in which builds run, base, head and base once more: one for each, whose calls
-alternate over pipes, or one for all."""
+"""The processes in which the sides of a comparison run: base, head, and base once more (A/A).
+
+The sides have a process each, whose calls alternate over pipes, or one process together.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,14 @@ from rlox_opt.harness.restarts import (
 from rlox_opt.system.scratch import scratch
 
 _INSIDE = Path(__file__).with_name("inside")
-# Short slices, for what disturbs a machine comes and goes; a process that was asleep finds other
-# things in its caches, so each slice begins with calls that do not count, this part of them.
+# Slices are short, since what disturbs a machine comes and goes. A process that was asleep finds
+# the caches filled by others, so each slice begins with `calls // _WARM` calls that do not count.
 _SLICE_S = 0.00025
 _WARM = 4
 _LONG_S = 0.25
-# Rounds, of slices that take less; of longer ones there is one. Restarts say more than rounds, and
-# a minute has few of either where a call takes seconds.
+# The least number of rounds, by the seconds that a slice takes: of slices that take longer than all
+# of these there is one. Restarts say more than rounds, and in a minute a call that takes seconds
+# leaves time for few of either.
 _LEAST_ROUNDS = ((_LONG_S, 5), (1.0, 2))
 _ONE_THREAD = 1.1  # cores that a benchmark without threads of its own keeps busy at the most
 _OF_ANOTHER_PYTHON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
@@ -49,24 +52,26 @@ class Side:
 
 @dataclass(frozen=True)
 class Suite:
-    """A folder of benchmarks, or a file; where sides share a process they take their inputs from
-    its modules `shared`. Sides run it by a `program` of `inside`, which is `told` more than that,
-    as JSON."""
+    """The benchmarks of a comparison: a folder, or a file.
+
+    Sides that share a process take their inputs from the suite's modules `shared`. `program` is the
+    file of `inside` that runs the suite, and `settings` are its further settings, for JSON.
+    """
 
     folder: Path
     shared: tuple[str, ...] = ()
     program: str = "rlox_opt_side.py"
-    told: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     fresh: bool = False
-    """Whether each call has a process of its own, and so other memory than the one before."""
+    """Whether each call runs in a process of its own, so in other memory than the last."""
 
 
 _REMEDY = "; --bench can leave it out, and a longer `timeout` (asv, commands) waits for it"
 
 
 class SideError(ContestError):
-    """What went wrong, on which side, whether it took the process with it, and whether it is only
-    that the benchmark is not to be run."""
+    """An error on one side: None as `side` means that nobody can tell which one. `ended` says
+    whether the process ended with it, `skipped` whether the benchmark only asked to be skipped."""
 
     def __init__(self, side: str | None, error: ContestError) -> None:
         super().__init__(str(error))
@@ -75,30 +80,33 @@ class SideError(ContestError):
         self.skipped = isinstance(error, SkippedError)
 
 
-class Arms(Protocol):
-    """Running processes that have all sides. What goes wrong raises SideError."""
+class SideProcesses(Protocol):
+    """The running processes of all sides. Errors are raised as SideError."""
 
     def load(self, name: str, seed: int) -> None:
-        """Import a benchmark's module on all sides, at the same time where they can: some build
-        for half a minute what their benchmarks need."""
+        """Import a benchmark's module on all sides. Sides with processes of their own do so at the
+        same time, since some modules take half a minute to make what their benchmarks need."""
 
     def prepare(
         self, side: str, name: str, seed: int, alone: int | None, cache: Path | None
     ) -> int:
-        """Set a benchmark up on a side; returns how many calls one setup bears (0: any number)."""
+        """Set a benchmark up on a side. Returns how many calls may follow one setup; 0: any number.
+
+        `alone` is that number where it is known from an earlier call, and None otherwise.
+        """
 
     def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
-        """Seconds of a call of what is prepared, by side and round."""
+        """Seconds of a call of the prepared benchmark, by side and round."""
 
     def value(self, side: str) -> float:
-        """What the benchmark prepared last, on this side, tells."""
+        """The value of the benchmark that was prepared last, on this side."""
 
     def forget(self, rng: random.Random) -> str:
-        """Let go of what is prepared, so that the next gets other memory. Returns what people
-        should know of it, if anything."""
+        """Release the prepared benchmark, so that the next one gets other memory. Returns a note
+        about its timing for the user, or an empty text."""
 
     def allow(self, seconds: float) -> None:
-        """How long an answer may take."""
+        """Set how many seconds an answer may take."""
 
 
 @contextlib.contextmanager
@@ -109,18 +117,18 @@ def started(
     limit_s: float,
     under: Sequence[str] = (),
 ) -> Iterator[Worker]:
-    """One process that has these sides, numbered in this order. It works in an empty folder, and
-    ends with the block."""
+    """One process that has these sides, numbered in the order of the mapping. It works in an empty
+    folder, and ends with the block."""
     first = next(iter(sides.values()))
     settings = {
         "suite": str(suite.folder),
         "shared": suite.shared,
         "sides": [{"folder": str(s.folder), "packages": s.packages} for s in sides.values()],
-        **suite.told,
+        **suite.settings,
     }
-    # What else the user's own Python is told must not lead to packages of another interpreter.
+    # A setting of the user's own Python could lead this one to packages of another interpreter.
     own = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_PYTHON}
-    # Nothing is written into a suite that lies in the user's checkout.
+    # The suite may lie in the user's checkout, where nothing is to be written.
     env = {**own, **SAME_ORDER, "PYTHONDONTWRITEBYTECODE": "1", **first.env}
     with scratch() as folder:
         program = _INSIDE / suite.program
@@ -132,8 +140,8 @@ def started(
             yield worker
 
 
-class Together:
-    """All sides in one process, so that neither core nor clock tells them apart."""
+class OneProcess:
+    """All sides in one process, so that no side has another core or another clock speed."""
 
     def __init__(self, ask: Worker, sides: Sequence[str]) -> None:
         self._ask = ask
@@ -171,8 +179,8 @@ class Together:
             raise SideError(side, error) from None
 
 
-class Apart:
-    """A process for each side: nothing that one of them loads meets what another has."""
+class ProcessEach:
+    """A process for each side, so that what one side loads cannot affect another side."""
 
     def __init__(self, asks: Mapping[str, Worker]) -> None:
         self._asks = asks
@@ -186,7 +194,7 @@ class Apart:
                 ask.answer()
             except ContestError as error:
                 errors.append(SideError(side, error))
-        if errors:  # one whose process has ended, first
+        if errors:  # first the error of a side whose process has ended
             raise max(errors, key=lambda error: error.ended)
 
     def prepare(
@@ -201,7 +209,7 @@ class Apart:
         least = next((rounds for below, rounds in _LEAST_ROUNDS if took < below), 1)
         with self._on_one_core(cores, rng):
             for side in rng.sample(sides, len(sides)) if took < _LONG_S else ():
-                self._time(side, calls)  # on its new core
+                self._time(side, calls)  # warms up the new core's caches
             times: dict[str, list[float]] = {side: [] for side in sides}
             end = time.monotonic() + seconds
             while len(times[sides[0]]) < least or time.monotonic() < end:
@@ -211,9 +219,11 @@ class Apart:
 
     @contextlib.contextmanager
     def _on_one_core(self, busy: float, rng: random.Random) -> Iterator[None]:
-        """All sides take their turns on one core, drawn anew each time, and we are on another: what
-        one core has to bear from others at a moment, its neighbour has not. What keeps more than
-        one core `busy` has threads of its own, and is left where it is."""
+        """Run all sides on one core, drawn anew each time, and this process on the others.
+
+        Other programs load each core differently, so sides on two cores would differ by that. A
+        benchmark that keeps more than one core `busy` has threads of its own; it is not moved.
+        """
         cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
         if len(cores) < 2 or busy > _ONE_THREAD:
             yield
@@ -241,7 +251,7 @@ class Apart:
             ask.limit_s = seconds
 
     def _slice(self, side: str) -> tuple[int, float, float]:
-        """How many calls a slice has, how long it takes, and how many cores it keeps busy."""
+        """The calls in a slice, the seconds that the slice takes, and the cores it keeps busy."""
         calls = 1
         while True:
             alone, whole, busy = self._time(side, calls)

@@ -78,17 +78,14 @@ def test_a_revision_that_does_not_exist_is_named(
 
 @pytest.fixture
 def branched(repository: Path) -> str:
-    """A checkout of `side` with a commit that main lacks, as main has one that it lacks; the commit
-    at which they parted."""
+    """The commit at which main and `side` parted; `side`, which is checked out, has one more."""
     git(repository, "checkout", "--quiet", "side")
     git(repository, "commit", "--quiet", "--allow-empty", "-m", "of side")
     return git(repository, "rev-parse", "main~1")
 
 
 @pytest.mark.parametrize("text", ["main...side", "side...main", "main...", "...main", "main...."])
-def test_three_dots_name_the_commit_at_which_two_parted(
-    branched: str, revisions: Commits, text: str
-) -> None:
+def test_three_dots_name_where_two_parted(branched: str, revisions: Commits, text: str) -> None:
     found = revisions.resolve(text)
     assert (found.commit, found.features) == (branched, None)
     assert found.title == f"{text} ({branched[:10]})"

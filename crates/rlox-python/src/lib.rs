@@ -4,7 +4,7 @@
 //! The crate `rlox-binding` compiles the same source a second time as a library, for the laboratory's
 //! extension; that one has no module for Python. The extension that ships is not made from the library:
 //! for link-time optimisation cargo compiles a library with fewer passes, and the generic kernels came
-//! out slower, GAE by half.
+//! out slower.
 
 mod acting;
 mod arrays;

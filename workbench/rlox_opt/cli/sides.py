@@ -151,9 +151,11 @@ def builds_for(project: Project, bench: re.Pattern[str] | str) -> Builds:
     calls = project.settings.twins.benchmark
     if not calls:
         return project.builds
-    found = re.compile(re.escape(bench)).search if isinstance(bench, str) else bench.search
-    named = isinstance(bench, str) and calls in bench
-    asked = named or any(map(found, (calls, *cards.benchmarks_of_twins(project))))
+    names = calls, *cards.benchmarks_of_twins(project)
+    if isinstance(bench, str):
+        asked = calls in bench or any(bench in name for name in names)
+    else:
+        asked = any(map(bench.search, names))
     return replace(project.builds, twins=asked)
 
 

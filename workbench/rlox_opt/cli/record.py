@@ -52,7 +52,7 @@ machine. It is the control of the newest entry, or else the first commit that is
 and control are called in turn, and the ratio of their times is kept beside the seconds. Then follow
 instructions and allocations (by callgrind), peak memory, a short profile of each training run, both
 forms of the optimisations, and criterion. Where a time changed, its layer and function are looked
-for. No part begins once the budget is spent.
+for. No part but the first, the times, begins once the budget is spent.
 
 A commit is appended when it is finished, so that the same command goes on after Ctrl-C or a crash.
 Commits that are recorded already, with the same features and control, are passed over. Of FROM..TO,

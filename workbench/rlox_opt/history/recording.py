@@ -1,5 +1,6 @@
 """What is measured of one commit for the history: stages in the order of importance, until the
-budget is used up. A stage that fails leaves its reason, and the others go on."""
+budget is used up. The first one, the times, runs once however small the budget is. A stage that
+fails leaves its reason, and the others go on."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ class Recording:
             self._restart = restart
             for stage in filter(self._has, STAGES):
                 self.progress.note(stage, 1 - self._left() / self.budget_s)
-                if self._left() > 0:
+                if stage == STAGES[0] or self._left() > 0:
                     self._bear(stage, getattr(self, f"_{stage}"))
                 else:
                     self.failures[stage] = f"no time was left of the budget of {self.budget_s:g} s"

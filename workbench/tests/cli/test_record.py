@@ -25,7 +25,7 @@ from rlox_opt.system.machine import machine, slug
 
 Make = Callable[..., list[str]]
 ALL_STAGES = recording.STAGES
-SPENT = ("--budget", "0.001")  # one restart, and no second stage
+SPENT = ("--budget", "1e-9")  # one restart, and no second stage
 ONE = ("--bench", "toys.time_steady")
 
 

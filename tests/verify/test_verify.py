@@ -49,7 +49,7 @@ def test_every_target_that_guards_is_in_a_step_or_in_ci() -> None:
 def test_what_ci_runs_of_the_slow_tests_is_there_and_slow() -> None:
     (arguments,) = re.findall(r"pytest -m slow (.*)", CI)
     found = re.findall(r"\S+\.py", arguments)
-    assert {"tests/workbench/cli/test_diff_of_rlox.py", "tests/test_wheel.py"} <= {*found}
+    assert "tests/test_wheel.py" in found
     for path in found:
         assert "mark.slow" in (ROOT / path).read_text()
 

@@ -152,6 +152,7 @@ def test_a_comment_changes_nothing(asv: Run) -> None:
     assert "NOT SIGNIFICANTLY CHANGED" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("base", "head", "why"),
     [("base", "raises", "no such thing"), ("crashes", "base", "exit status 3")],
@@ -167,6 +168,7 @@ def test_a_benchmark_that_fails_is_told_and_ends_with_two(
     assert not [*rows(done.stdout)]
 
 
+@pytest.mark.slow
 def test_what_one_side_skips_or_lacks_is_not_compared(asv: Run) -> None:
     shown = ("--no-only-changed", "-b", "time_(new|skipped|steady)")
     for base in ("old", "skips"):
@@ -178,12 +180,14 @@ def test_what_one_side_skips_or_lacks_is_not_compared(asv: Run) -> None:
         assert len(ratios) == 3
 
 
+@pytest.mark.slow
 def test_what_is_broken_where_the_other_side_skips_is_not_hidden(asv: Run) -> None:
     done = asv("continuous", "-e", "skips", "broken", "-b", "time_skipped")
     assert done.returncode == 2, done.stdout + done.stderr
     assert "broken where the other skips" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_asv_takes_its_own_samples_where_it_is_asked_to(asv: Run, toy: Path) -> None:
     done = asv("continuous", "base", "main", "-b", "time_work", "-a", "rounds=2", "-a", "repeat=3")
     assert done.returncode in (0, 1), done.stdout + done.stderr

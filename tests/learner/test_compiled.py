@@ -246,6 +246,7 @@ def test_adam_goes_on_from_any_step_as_torchs_does():
         torch.testing.assert_close(ours.data, theirs.data, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_any_number_of_models_can_be_compiled_in_one_process(traced):
     limit = 2  # Dynamo gives up on a code object at its next graph; it has eight unasked
     with torch._dynamo.config.patch(recompile_limit=limit):

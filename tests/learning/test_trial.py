@@ -109,6 +109,7 @@ def test_a_seed_that_ran_on_two_machines_counts_once(tmp_path: Path) -> None:
     assert trial.rows_of("ppo-cartpole", tmp_path) == rows(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", trial.ARMS.values())
 def test_a_driver_evaluates_the_policy_that_it_has_trained(driver: str, tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")

@@ -192,6 +192,7 @@ def test_a_bad_prediction_is_refused_in_one_line_and_changes_nothing(
     assert git(made, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_the_history_says_of_every_card_when_it_was_predicted() -> None:
     """R16's prediction was once raised after it was measured."""
     if git(ROOT, "rev-parse", "--is-shallow-repository") == "true":

@@ -101,16 +101,18 @@ NATIVE = {"native_rollout", "gradient_update/native_update"}
 TORCH = {"policy_forward", "env_step", "gae_compute", "gradient_update/backward"}
 
 
-def test_phases_are_within_training_and_outer_ones_hold_inner_ones(
-    short_run: Any, torch_run: Any
-) -> None:
-    for report, names in ((short_run[1], NATIVE), (torch_run, TORCH)):
-        seconds = {phase["name"]: phase["seconds"] for phase in report["phases"]}
-        assert names <= set(seconds)
-        for name in seconds:
-            inner = [n for n in seconds if n.rpartition("/")[0] == name]
-            assert sum(seconds[n] for n in inner) <= seconds[name]
-        assert sum(s for n, s in seconds.items() if "/" not in n) <= report["train_s"]
+def assert_phases_hold_one_another(report: dict[str, Any], names: set[str]) -> None:
+    """Phases are within training, and outer ones hold inner ones."""
+    seconds = {phase["name"]: phase["seconds"] for phase in report["phases"]}
+    assert names <= set(seconds)
+    for name in seconds:
+        inner = [n for n in seconds if n.rpartition("/")[0] == name]
+        assert sum(seconds[n] for n in inner) <= seconds[name]
+    assert sum(s for n, s in seconds.items() if "/" not in n) <= report["train_s"]
+
+
+def test_phases_are_within_training_and_outer_ones_hold_inner_ones(short_run: Any) -> None:
+    assert_phases_hold_one_another(short_run[1], NATIVE)
 
 
 def test_the_boundary_is_crossed_once_a_rollout_and_once_an_update(short_run: Any) -> None:
@@ -120,7 +122,11 @@ def test_the_boundary_is_crossed_once_a_rollout_and_once_an_update(short_run: An
     assert calls["collect_rollout"] == calls["ppo_update"] == 1
 
 
-def test_torch_crosses_it_once_a_step_and_once_for_gae(torch_run: Any) -> None:
+@pytest.mark.slow
+def test_torch_has_phases_of_its_own_and_crosses_it_once_a_step_and_once_for_gae(
+    torch_run: Any,
+) -> None:
+    assert_phases_hold_one_another(torch_run, TORCH)
     assert torch_run["end_to_end"]["updates"] == 2 * 4 * 2
     calls = {row["name"]: row["per_iteration"] for row in torch_run["crossings"]}
     assert torch_run["crossings_per"] == "rollout of 1,024 steps"

@@ -104,6 +104,7 @@ def test_a_commit_is_recorded_and_the_machine_calibrated(
     assert users_repository.fingerprint(root, own=".rlox-opt") == before
 
 
+@pytest.mark.slow
 def test_the_working_tree_and_a_file_may_be_the_suite(
     root: Path, commits: list[str], tmp_path: Path
 ) -> None:

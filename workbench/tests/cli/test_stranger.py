@@ -211,6 +211,7 @@ def test_what_is_ended_in_the_middle_leaves_the_user_as_it_was(
     assert not [*(root / ".rlox-opt").rglob(".rlox-making-*")]
 
 
+@pytest.mark.slow
 def test_names_do_not_break_within_a_word_where_there_is_room(
     root: Path, commits: list[str]
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_loop_that_turns_more_often_is_named_with_its_line(toys: Project) -> N
 
 
 @needs_pyspy
+@pytest.mark.slow
 def test_what_the_change_calls_more_often_is_named_beside_the_function_that_it_touches(
     toys: Project,
 ) -> None:

@@ -11,7 +11,7 @@
 
 use super::batch::Batches;
 use super::min_priority::MinPriority;
-use super::random::Stream;
+use super::random::SampleStream;
 use super::storage::{ObsElement, Storage};
 use super::sum_tree::SumTree;
 use super::{BufferWiring, Columns, ExperienceBatch, Replay, SampledBatch, descent, push_batch};
@@ -27,7 +27,7 @@ pub struct PriorityBuffer<O: ObsElement, W: BufferWiring> {
     alpha: f64,
     beta: f64,
     max_priority: f64,
-    stream: Stream,
+    stream: SampleStream,
     batches: W::Batches<O>,
     /// Prefix sums and rows of the sample being drawn.
     prefixes: Vec<f64>,
@@ -56,7 +56,7 @@ impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
             alpha,
             beta,
             max_priority: 1.0,
-            stream: Stream::new(seed),
+            stream: SampleStream::new(seed),
             batches: W::Batches::default(),
             prefixes: Vec::new(),
             rows: Vec::new(),

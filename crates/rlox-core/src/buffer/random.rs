@@ -5,9 +5,9 @@ use rand_chacha::ChaCha8Rng;
 
 /// A buffer's own stream.
 #[derive(Debug)]
-pub(super) struct Stream(ChaCha8Rng);
+pub(super) struct SampleStream(ChaCha8Rng);
 
-impl Stream {
+impl SampleStream {
     pub(super) fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }

@@ -10,7 +10,7 @@ use super::obs_store::FlatObs;
 use super::physics::{Bounds, LANES, Physics, Rows, alike};
 use super::seeding;
 use super::spaces::{Actions, LaneAction};
-use super::stepping::{Batch, Outcome, Share, Stepping};
+use super::stepping::{EnvBatch, Outcome, Share, Stepping};
 use crate::RloxError;
 use crate::memory::reserved;
 use crate::simd::{Instructions, kernel};
@@ -171,7 +171,7 @@ impl Stepping for Lanes {
 
     fn make<P: Physics>(
         seeds: &[u128],
-    ) -> Result<Box<dyn Batch<FlatObs, OptionalInfo>>, RloxError> {
+    ) -> Result<Box<dyn EnvBatch<FlatObs, OptionalInfo>>, RloxError> {
         let mut all = reserved(seeds.len().div_ceil(LANES))?;
         for seeds in seeds.chunks(LANES) {
             let mut rngs = reserved(seeds.len())?;
@@ -186,7 +186,7 @@ impl Stepping for Lanes {
     }
 }
 
-impl<P: Physics> Batch<FlatObs, OptionalInfo> for Vec<Eight<P>> {
+impl<P: Physics> EnvBatch<FlatObs, OptionalInfo> for Vec<Eight<P>> {
     fn reseed(&mut self, i: usize, seed: u128) {
         self[i / LANES].rngs[i % LANES] = seeding::rng_from_seed(seed);
     }

@@ -12,7 +12,7 @@ use super::physics::{Bounds, LANES, Physics};
 use super::scalar::RLEnv;
 use super::seeding;
 use super::spaces::{Action, Actions};
-use super::stepping::{Batch, Outcome, Share, Stepping};
+use super::stepping::{EnvBatch, Outcome, Share, Stepping};
 use crate::memory::reserved;
 use crate::{RloxError, pool};
 
@@ -35,7 +35,7 @@ pub struct Member<O, I> {
 }
 
 /// What a member did in a step.
-struct Done<I> {
+struct MemberStep<I> {
     reward: f64,
     terminated: bool,
     truncated: bool,
@@ -52,7 +52,7 @@ impl<O: ObsStore, I: StepInfo> Member<O, I> {
 
     /// Steps with a valid action, and observes into a slot of any store.
     #[inline]
-    fn step_one<S: ObsStore>(&mut self, action: Action<'_>, slot: &mut S::Slot) -> Done<I> {
+    fn step_one<S: ObsStore>(&mut self, action: Action<'_>, slot: &mut S::Slot) -> MemberStep<I> {
         let transition = self.env.step(action, self.elapsed);
         self.elapsed += 1;
         let truncated = self.elapsed >= self.limit;
@@ -62,7 +62,7 @@ impl<O: ObsStore, I: StepInfo> Member<O, I> {
             last
         });
         S::observe(&*self.env, slot);
-        Done {
+        MemberStep {
             reward: transition.reward,
             terminated: transition.terminated,
             truncated,
@@ -102,7 +102,7 @@ impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
         size_of::<Self>() + size_of::<P::State>() / LANES
     }
 
-    fn make<P: Physics>(seeds: &[u128]) -> Result<Box<dyn Batch<O, I>>, RloxError> {
+    fn make<P: Physics>(seeds: &[u128]) -> Result<Box<dyn EnvBatch<O, I>>, RloxError> {
         let mut all = reserved(seeds.len())?;
         all.extend(seeds.iter().map(|&seed| Self {
             env: P::alone(),
@@ -116,7 +116,7 @@ impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
     }
 }
 
-impl<O: ObsStore, I: StepInfo> Batch<O, I> for Vec<Member<O, I>> {
+impl<O: ObsStore, I: StepInfo> EnvBatch<O, I> for Vec<Member<O, I>> {
     fn reseed(&mut self, i: usize, seed: u128) {
         self[i].rng = seeding::rng_from_seed(seed);
     }

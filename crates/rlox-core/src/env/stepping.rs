@@ -22,13 +22,14 @@ pub trait Stepping: 'static {
     ///
     /// # Errors
     /// If there is no memory for them.
-    fn make<P: Physics>(seeds: &[u128])
-    -> Result<Box<dyn Batch<Self::Obs, Self::Info>>, RloxError>;
+    fn make<P: Physics>(
+        seeds: &[u128],
+    ) -> Result<Box<dyn EnvBatch<Self::Obs, Self::Info>>, RloxError>;
 }
 
 /// Environments of one kind, each with its own generator and time limit. What kind they are is known
 /// behind this table of methods, which is called once a step for all of them.
-pub trait Batch<O: ObsStore, I>: Send {
+pub trait EnvBatch<O: ObsStore, I>: Send {
     /// A new stream of random numbers for environment `i`.
     fn reseed(&mut self, i: usize, seed: u128);
 
@@ -64,9 +65,9 @@ pub trait Batch<O: ObsStore, I>: Send {
     fn shares(&mut self, n: usize) -> Result<Vec<Box<dyn Share + '_>>, RloxError>;
 }
 
-/// Some of the environments of a [`Batch`].
+/// Some of the environments of an [`EnvBatch`].
 pub trait Share: Send {
-    /// Steps them as [`Batch::step`] does, with observations `[n_envs * obs_dim]` in the caller's memory.
+    /// Steps them as [`EnvBatch::step`] does, with observations `[n_envs * obs_dim]` in the caller's memory.
     ///
     /// # Errors
     /// As there.

@@ -9,7 +9,7 @@ use super::info::StepInfo;
 use super::obs_store::ObsStore;
 use super::physics::Bounds;
 use super::spaces::{Actions, Space};
-use super::stepping::{Batch, Finals, Outcome, Share, Stepping};
+use super::stepping::{EnvBatch, Finals, Outcome, Share, Stepping};
 use crate::error::{RloxError, check_len};
 use crate::memory::{fits, reserved, zeros};
 
@@ -47,7 +47,7 @@ pub struct Reset<'a> {
 pub struct VecEnv<S: Stepping> {
     kind: Builtin<S>,
     n_envs: usize,
-    envs: Box<dyn Batch<S::Obs, S::Info>>,
+    envs: Box<dyn EnvBatch<S::Obs, S::Info>>,
     last: BatchTransition<S::Obs, S::Info>,
     /// Every environment has a state to step from.
     started: bool,
@@ -207,7 +207,7 @@ impl<S: Stepping> VecEnv<S> {
     }
 
     /// The environments, `n` at a time, for a caller that steps them by itself and then calls
-    /// [`Self::observe`]; `n` as [`Batch::shares`] has it.
+    /// [`Self::observe`]; `n` as [`EnvBatch::shares`] has it.
     pub(crate) fn shares(&mut self, n: usize) -> Result<Vec<Box<dyn Share + '_>>, RloxError> {
         self.envs.shares(n)
     }

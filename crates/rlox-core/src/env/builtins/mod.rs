@@ -2,7 +2,7 @@
 
 use super::physics::{Bounds, Physics, components};
 use super::spaces::Space;
-use super::stepping::{Batch, Stepping};
+use super::stepping::{EnvBatch, Stepping};
 use crate::error::RloxError;
 
 /// Declares the module of each environment, and what finds it by its id.
@@ -42,7 +42,9 @@ builtins! {
 
 /// Makes environments held in the form `S`.
 type Make<S> =
-    fn(&[u128]) -> Result<Box<dyn Batch<<S as Stepping>::Obs, <S as Stepping>::Info>>, RloxError>;
+    fn(
+        &[u128],
+    ) -> Result<Box<dyn EnvBatch<<S as Stepping>::Obs, <S as Stepping>::Info>>, RloxError>;
 
 /// An environment found by its id: what its [`Physics`] says, as values, and what makes some of it.
 pub struct Builtin<S: Stepping> {

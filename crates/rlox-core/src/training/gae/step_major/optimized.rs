@@ -41,7 +41,7 @@ fn body<I: Instructions, T: Real>(
 ) {
     let (n_envs, mut end) = (last_values.len(), advantages.len());
     let rows_near = (NEAR / n_envs).max(1);
-    let mut batch = Batch {
+    let mut batch = StepMajorBatch {
         rewards,
         values,
         dones,
@@ -69,7 +69,7 @@ fn body<I: Instructions, T: Real>(
     }
 }
 
-struct Batch<'a, T> {
+struct StepMajorBatch<'a, T> {
     rewards: &'a [T],
     values: &'a [T],
     dones: &'a [T],
@@ -80,7 +80,7 @@ struct Batch<'a, T> {
     returns: &'a mut [T],
 }
 
-impl<T: Real> Batch<'_, T> {
+impl<T: Real> StepMajorBatch<'_, T> {
     /// N environments from `env` on, from the last to the first of whole `rows`.
     #[inline(always)]
     fn back<I: Instructions, const N: usize>(&mut self, rows: Range<usize>, env: usize) {

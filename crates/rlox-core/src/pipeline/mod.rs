@@ -25,5 +25,5 @@ pub type EnvOf<W> = VecEnv<<W as EnvWiring>::Stepping>;
 
 #[cfg(test)]
 crate::wiring::tests_of_every_wiring!("tests.rs");
-#[cfg(false)] // for rustfmt, which looks into no macro
+#[cfg(false)] // for rustfmt, which does not find the file in a macro
 mod tests;

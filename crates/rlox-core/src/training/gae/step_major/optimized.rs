@@ -1,9 +1,10 @@
 //! P15's optimised form: eight environments at a time with the best instructions that the processor
 //! has, and the returns in the same pass.
 //!
-//! Eight environments go back through a block of rows with their advantages in registers, since a step
-//! that read what was just written would wait for memory. Then the next eight go through the same rows,
-//! which are still in the first-level cache.
+//! The steps are cut into blocks of rows that fit into the first-level cache. In a block, eight
+//! environments are computed from its last row to its first. Their advantages stay in registers, since
+//! reading what was just written would take long. Then the next eight environments are computed from the
+//! same rows, which are still in the cache.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -14,7 +15,7 @@ use std::ops::Range;
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
 
-/// Elements of a block of rows, which fits into the first-level cache.
+/// Elements of a block in each input, so that it fits into the first-level cache.
 const NEAR: usize = 512;
 
 kernel! {
@@ -69,6 +70,7 @@ fn body<I: Instructions, T: Real>(
     }
 }
 
+/// The arguments of the kernel.
 struct StepMajorBatch<'a, T> {
     rewards: &'a [T],
     values: &'a [T],
@@ -81,7 +83,8 @@ struct StepMajorBatch<'a, T> {
 }
 
 impl<T: Real> StepMajorBatch<'_, T> {
-    /// N environments from `env` on, from the last to the first of whole `rows`.
+    /// Computes N environments from `env` on, from the last to the first row of a block. `rows` is the
+    /// range of the block's elements.
     #[inline(always)]
     fn back<I: Instructions, const N: usize>(&mut self, rows: Range<usize>, env: usize) {
         let next = rows.end + env;

@@ -13,7 +13,7 @@ pub struct RingBuffer<O: ObsElement, W: BufferWiring> {
     storage: Storage<O, W>,
     stream: SampleStream,
     batches: W::Batches<O>,
-    /// Rows of the sample being drawn.
+    /// The rows of the latest sample; kept between samples for its memory.
     rows: Vec<usize>,
 }
 
@@ -21,7 +21,7 @@ impl<O: ObsElement, W: BufferWiring> RingBuffer<O, W> {
     /// An empty buffer whose samples follow from `seed`.
     ///
     /// # Errors
-    /// If a dimension is zero or the memory is not there.
+    /// If a dimension is zero or there is no memory.
     pub fn new(
         capacity: usize,
         obs_dim: usize,

@@ -1,6 +1,6 @@
 //! What an environment is: its spaces, how its initial state is drawn, and one step of eight copies.
 //!
-//! The rest of [`super`] is generic over that: [`super::lanes`] steps any number of copies,
+//! The rest of `env` is generic over that: [`super::lanes`] steps any number of copies,
 //! [`super::scalar`] a single one, and [`super::builtins`] finds an environment by its id.
 
 use super::info::StepInfo;

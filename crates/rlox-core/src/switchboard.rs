@@ -2,7 +2,7 @@
 //!
 //! Every optimisation varies one seam and has two twins for it, the form before and the form after.
 //! Both are always compiled. The extension and the benchmarks run with [`Chosen`]; whoever wants
-//! another choice names another [wiring](crate::wiring), whatever the features are. Nothing else of
+//! another choice names another [wiring](mod@crate::wiring), whatever the features are. Nothing else of
 //! this crate looks at a feature.
 
 /// An optimisation, as this build has it.

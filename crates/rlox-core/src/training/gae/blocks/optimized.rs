@@ -1,4 +1,4 @@
-//! P14's optimised form: eight steps at a time, by a [`scan`] of the recurrence
+//! P14's optimised form: eight steps at a time, by a scan of the recurrence
 //! `A_t = delta_t + decay * (1 - done_t) * A_{t+1}`. Episodes may end at any of the steps.
 #![allow(
     clippy::needless_range_loop,

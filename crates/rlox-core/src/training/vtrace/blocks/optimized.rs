@@ -1,6 +1,6 @@
 //! P18's optimised form: a block of steps at a time, from the end, in three passes. The first computes
 //! what depends on one step alone: its weights and its TD error. The second computes the recurrence, by a
-//! [`scan`]. The third computes the advantages, which depend on the recurrence. The first and the third
+//! scan. The third computes the advantages, which depend on the recurrence. The first and the third
 //! are vectorised over steps.
 //!
 //! A scan multiplies the weights of several steps with each other, which the recurrence does not. If

@@ -15,11 +15,11 @@ pub trait TrainingWiring: Debug + Send + Sync + 'static {
     const P7: bool;
     /// P9: the inner loop of V-trace.
     const P9: bool;
-    /// P14: how one sequence passes through GAE.
+    /// P14: how GAE is computed of one sequence.
     const P14: bool;
-    /// P15: how a step-major batch passes through GAE.
+    /// P15: how GAE is computed of a step-major batch.
     const P15: bool;
-    /// P18: how one sequence passes through V-trace.
+    /// P18: how V-trace is computed of one sequence.
     const P18: bool;
 }
 

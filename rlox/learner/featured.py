@@ -328,6 +328,7 @@ class FeaturesCritic(Seeing):
         super().__init__()
         self.shares = extractor is not None
         n = self._see(space, kwargs, extractor)
+        # The name is part of the parameters' names in checkpoints, so it cannot change.
         self.twins = q_functions(kwargs.n_critics, n, act_dim, tuple(hidden), activation)
 
     @property

@@ -18,7 +18,7 @@ HEAD: Pairs = {"head.log_std": "log_std"}
 SQUASHED: Pairs = {"trunk.0.": "latent_pi.", "mean.": "mu."}
 NOISY: Pairs = {**SQUASHED, **HEAD}
 NOISY_CLIPPED: Pairs = {**NOISY, "mean.": "mu.0."}
-TWINS: Pairs = {"q1.": "qf0.", "q2.": "qf1."}
+TWO_CRITICS: Pairs = {"q1.": "qf0.", "q2.": "qf1."}
 
 
 def use_their_names(module: nn.Module, pairs: Pairs) -> None:

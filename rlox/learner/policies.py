@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rlox.learner.acting import Acting, Predicted
-from rlox.learner.names import ACTOR_CRITIC, SQUASHED, TWINS, use_their_names
+from rlox.learner.names import ACTOR_CRITIC, SQUASHED, TWO_CRITICS, use_their_names
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -354,7 +354,7 @@ class TwinCritic(nn.Module):
         super().__init__()
         self.q1 = mlp([obs_dim + act_dim, *hidden, 1], activation)
         self.q2 = mlp([obs_dim + act_dim, *hidden, 1], activation)
-        use_their_names(self, TWINS)
+        use_their_names(self, TWO_CRITICS)
 
     def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         x = torch.cat([obs, actions], dim=-1)

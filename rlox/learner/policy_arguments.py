@@ -104,9 +104,9 @@ def sac_networks(
             make = kwargs.optimizer()
         elif kwargs.optimizer_kwargs:
             make = partial(adam, **kwargs.optimizer_kwargs)
-        actor, twins = make_actor_and_critic(space, _size(acting.action_space), kwargs)
+        actor, q_functions = make_actor_and_critic(space, _size(acting.action_space), kwargs)
         actor.made_from = name, policy_kwargs or {}
-        policy, critic = actor if named else policy, twins if critic is None else critic
+        policy, critic = actor if named else policy, q_functions if critic is None else critic
     if isinstance(policy, StochasticPolicy):
         policy.acting = acting
     return policy, critic, make

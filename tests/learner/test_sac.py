@@ -33,7 +33,7 @@ def a_batch(n=16, **columns):
     )._replace(**columns)
 
 
-def test_target_is_the_soft_value_of_the_worse_twin():
+def test_target_is_the_soft_value_of_the_lesser_critic():
     model, batch = small(gamma=0.9, ent_coef=0.3), a_batch()
     state = model._act_generator.get_state()
     target = model.target_q(batch)
@@ -48,7 +48,7 @@ def test_target_is_the_soft_value_of_the_worse_twin():
     assert not target.requires_grad
 
 
-def test_critic_loss_is_half_the_squares_of_both_twins():
+def test_critic_loss_is_half_the_squares_of_both_critics():
     model, batch = small(), a_batch()
     target = torch.randn(16)
     loss, td_errors = model.critic_loss(batch, target)
@@ -65,7 +65,7 @@ def test_importance_weights_scale_each_transition():
     torch.testing.assert_close(loss, 0.5 * (weights * (q1**2 + q2**2)).mean())
 
 
-def test_actor_climbs_the_worse_twin_and_its_entropy():
+def test_actor_climbs_the_lesser_critic_and_its_entropy():
     model, batch = small(ent_coef=0.3), a_batch()
     state = model._act_generator.get_state()
     loss, _ = model.actor_loss(batch)
@@ -165,7 +165,7 @@ def test_each_update_draws_a_fresh_batch():
     assert len({*drawn}) == len(drawn) == 20
 
 
-def test_priorities_become_the_errors_of_the_twins():
+def test_priorities_become_the_errors_of_the_critics():
     """Weights tell priorities: w_i / w_j = (p_j / p_i)^(alpha beta), Schaul et al. 2016."""
     model = small(prioritized=True).learn(20)
     batches, errors = [], []

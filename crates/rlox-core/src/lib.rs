@@ -9,7 +9,7 @@
 //! threads and locks come from, and `memory` allocates without aborting.
 //!
 //! Each planned optimisation has a seam: a place where one of two forms of the code stands. A
-//! [`wiring`] names the form at each seam, and [`switchboard`] makes a wiring from cargo's features.
+//! [`mod@wiring`] names the form at each seam, and [`switchboard`] makes a wiring from cargo's features.
 
 pub mod buffer;
 pub mod env;

@@ -25,7 +25,7 @@ pub fn reserved<T>(len: usize) -> Result<Vec<T>, RloxError> {
     Ok(values)
 }
 
-/// Room in `values` for so many elements in all, so that it grows to them without asking again.
+/// Makes room in `values` for so many elements in all, so that it can grow to them without an allocation.
 ///
 /// # Errors
 /// If there is no memory for them.
@@ -39,7 +39,8 @@ pub fn reserve<T>(values: &mut Vec<T>, len: usize) -> Result<(), RloxError> {
         .map_err(|_| no_memory::<T>(len))
 }
 
-/// Room in `values` for so many elements more; it grows in ever larger steps.
+/// Makes room in `values` for so many more elements. The room grows in ever larger steps, so that many
+/// calls need few allocations.
 ///
 /// # Errors
 /// If there is no memory for them.

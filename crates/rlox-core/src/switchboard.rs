@@ -1,11 +1,11 @@
 //! The optimisations, and the wiring that this build's cargo features choose.
 //!
-//! Every optimisation varies one seam and has two twins for it, the form before and the form after.
-//! Both are always compiled. The extension and the benchmarks run with [`Chosen`]; whoever wants
-//! another choice names another [wiring](crate::wiring), whatever the features are. Nothing else of
-//! this crate looks at a feature.
+//! Every optimisation varies one seam and has two twins for it, the baseline and the optimised form. Both
+//! are always compiled. The extension and the benchmarks use [`Chosen`]. Code that needs another choice
+//! uses another [wiring](mod@crate::wiring), whatever the features are. Nothing else in this crate depends
+//! on a feature.
 
-/// An optimisation, as this build has it.
+/// An optimisation, and whether this build uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Optimization {
     /// Id of its card.
@@ -16,8 +16,8 @@ pub struct Optimization {
     pub active: bool,
 }
 
-/// An entry is an optimisation's id and feature; where its seam is a type, the name of that, with the
-/// form before `|` the form after.
+/// Declares the optimisations. An entry is an optimisation's id and feature. If the twins are types, their
+/// common name follows, with the baseline `|` the optimised form.
 macro_rules! switchboard {
     ($($(#[$doc:meta])+ $id:ident $feature:literal
         $(type $name:ident $(<$parameter:ident>)? = $before:ty | $after:ty)?;)+) => {
@@ -55,15 +55,15 @@ use crate::{
 };
 
 switchboard! {
-    /// P1: advantages of a step-major rollout.
+    /// P1: how the advantages of a step-major rollout are computed.
     P1 "opt-p1";
-    /// P2: where the observations of a step are put.
+    /// P2: how the latest observations of many environments are stored.
     P2 "opt-p2" type ObsStore = PerEnvObs | FlatObs;
-    /// P3: how a transition in somebody else's memory enters a buffer.
+    /// P3: how often a transition from the caller's memory is copied on its way into a buffer.
     P3 "opt-p3";
     /// P4: where the memory of sampled batches comes from.
     P4 "opt-p4" type Batches<O> = Fresh<O> | Reused<O>;
-    /// P5: how the smallest priority is known.
+    /// P5: how the smallest priority is found.
     P5 "opt-p5" type MinPriority = Scan | MinTree;
     /// P6: how the release profile generates code; a pair of cargo profiles.
     P6 "opt-p6";
@@ -73,35 +73,35 @@ switchboard! {
     P8 "opt-p8" type Schedule = ByRows | ByElements;
     /// P9: the inner loop of V-trace.
     P9 "opt-p9";
-    /// P10: what a step without anything to report hands over.
+    /// P10: how a step reports that there is nothing to report.
     P10 "opt-p10" type StepInfo = MapInfo | OptionalInfo;
     /// P11: whether other Python threads run while a batch is sampled; in the binding.
     P11 "opt-p11";
-    /// P12: whether an owned or a borrowed transition is the primary form of a push.
+    /// P12: how often a single transition of a batch is copied, if P21's baseline stores the batch.
     P12 "opt-p12";
-    /// P13: the observations to act on.
+    /// P13: how the observations that the policy acts on are gathered.
     P13 "opt-p13";
-    /// P14: how one sequence passes through GAE.
+    /// P14: how GAE is computed of one sequence.
     P14 "opt-p14";
-    /// P15: how a step-major batch passes through GAE.
+    /// P15: how GAE is computed of a step-major batch.
     P15 "opt-p15";
     /// P16: how the tokens of a batch become the KL of its sequences.
     P16 "opt-p16";
     /// P17: how the rewards of a batch are normalised by groups.
     P17 "opt-p17";
-    /// P18: how one sequence passes through V-trace.
+    /// P18: how V-trace is computed of one sequence.
     P18 "opt-p18";
-    /// P19: how environments are held, and what steps them.
+    /// P19: how many copies of an environment are stored and stepped.
     P19 "opt-p19" type Stepping = Member<ObsStore, StepInfo> | Lanes;
     /// P20: how a sample gets into arrays; in the binding.
     P20 "opt-p20";
-    /// P21: how many transitions are stored at once.
+    /// P21: how a batch of transitions is stored.
     P21 "opt-p21";
     /// P22: how the leaves of a sum tree are found.
     P22 "opt-p22";
     /// P23: how arrays are held by a call that keeps the interpreter; in the binding.
     P23 "opt-p23";
-    /// P24: how the two observations of a transition are kept.
+    /// P24: how the two observations of a transition are stored.
     P24 "opt-p24" type Observations<O> = Twice<O> | ByWidth<O>;
     /// P25: whether results that nobody holds any more are used again; in the binding.
     P25 "opt-p25";
@@ -113,7 +113,7 @@ const _: () = assert!(!P24 || P21, "opt-p24 stands on opt-p21");
 const _: () = assert!(!P25 || P20, "opt-p25 stands on opt-p20");
 
 crate::wiring! {
-    /// The choices above, which are this build's.
+    /// The twins that this build's features choose.
     pub Chosen = crate::switchboard
 }
 

@@ -1,25 +1,24 @@
-//! What stands at the seams: a wiring names a twin for each of them.
+//! Which form of the code stands at each seam. The two forms at a seam are called twins; a wiring is a type
+//! that names one twin for each seam.
 //!
-//! A module that has seams says in a trait of its own what may vary in it, and what varies takes a
-//! type that implements this trait. [`Wiring`] is all of these traits together. A wiring has no
-//! values: the compiler makes code for each that is used, so a program may hold several, and a call
-//! through a seam costs what a call of the twin costs.
+//! A module with seams has a trait that lists them, such as [`BufferWiring`], and its code is generic over
+//! a type that implements it. [`Wiring`] is all of these traits together. A wiring has no values: the
+//! compiler makes separate code for each one that is used. So a program may use several wirings, and a
+//! seam costs no time.
 //!
-//! [`wiring!`](crate::wiring!) makes one from a module that names the choices, such as [`shipped`].
+//! [`wiring!`](crate::wiring!) makes a wiring from a module that names the choices, such as [`shipped`].
 
 use crate::buffer::BufferWiring;
 use crate::llm::LlmWiring;
 use crate::pipeline::PipelineWiring;
 
-/// A choice for every seam of the data plane.
+/// A type that names a twin for every seam of this crate.
 pub trait Wiring: BufferWiring + LlmWiring + PipelineWiring {}
 
 impl<W: BufferWiring + LlmWiring + PipelineWiring> Wiring for W {}
 
-/// Makes a wiring: `wiring!(pub Same = shipped)` of the choices in the module `shipped`, and
-/// `wiring!(pub BeforeP5 = shipped but { type MinPriority = Scan; })` of those with another one.
-///
-/// The choices that differ are items as such a module has them.
+/// Makes a wiring. `wiring!(pub Same = shipped)` takes its choices from the module `shipped`;
+/// `wiring!(pub BeforeP5 = shipped but { type MinPriority = Scan; })` replaces one of them.
 #[macro_export]
 macro_rules! wiring {
     ($(#[$doc:meta])* $vis:vis $name:ident = $($base:ident)::+ $(but { $($choice:item)+ })?) => {
@@ -27,7 +26,7 @@ macro_rules! wiring {
         #[derive(Debug)]
         $vis struct $name;
 
-        // An item of a block hides one of the same name that comes by `*`.
+        // The choices in braces win, since an item of a block hides one that is imported by `*`.
         const _: () = {
             use $($base)::+::*;
             $($($choice)+)?
@@ -115,17 +114,18 @@ pub mod shipped {
 }
 
 wiring! {
-    /// The form before at every seam.
+    /// The baseline at every seam.
     pub AllBefore = all_before
 }
 
 wiring! {
-    /// What ships: the form after wherever it paid, as the feature `accepted` has it.
+    /// What ships: the optimised form of each optimisation that was accepted. The cargo feature `accepted`
+    /// chooses the same ones.
     pub Shipped = shipped
 }
 
-/// A module `tests` with the tests of a file for each wiring, which they find under `super::W`. The
-/// file is named as seen from the folder of the file that has the module.
+/// Makes a module `tests` that has the tests of a file once for each wiring. In the file, `super::W` is the
+/// wiring. The file's path is relative to the folder of the file that calls this macro.
 #[cfg(test)]
 macro_rules! tests_of_every_wiring {
     ($file:literal) => {

@@ -80,7 +80,7 @@ struct RecycledSteps {
 }
 
 impl RecycledSteps {
-    /// None yet, and never more than `room` of each kind; of last observations `room` for each
+    /// No arrays yet. At most `room` of each kind will be kept, of last observations `room` for each
     /// environment.
     fn new(n_envs: usize, room: usize) -> Self {
         let [obs, rewards, flags, masks] = [(); 4].map(|()| Recycled::new(room));
@@ -133,7 +133,7 @@ type StepArrays<'py> = (
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
 );
-/// The same with infos.
+/// The arrays of a step, then infos.
 type StepResult<'py> = (
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
@@ -211,8 +211,8 @@ impl VecEnv {
     }
 
     /// Steps all environments. Returns observations, float32 `[n_envs, obs_dim]`, rewards, float64
-    /// `[n_envs]`, terminations and truncations, bool `[n_envs]`, and infos: an empty dictionary, or if
-    /// an episode ended what Gymnasium's same-step autoreset has.
+    /// `[n_envs]`, terminations and truncations, bool `[n_envs]`, and infos: a dictionary, which is empty
+    /// unless an episode ended; then it has the entries of Gymnasium's same-step autoreset.
     ///
     /// `actions` are integers `[n_envs]`, but not uint64, or float32 `[n_envs, act_dim]`. If `out` is
     /// given, the four arrays of an earlier step, the results are written to them; no two of them may
@@ -262,8 +262,8 @@ impl VecEnv {
             any.then(|| batch.final_obs.try_clone().map_err(to_py))
                 .transpose()
         })?;
-        // Made after the environments were unlocked: to make objects may run a finaliser, which may
-        // step them.
+        // The infos are made after the environments were unlocked, since making objects may run a
+        // finaliser, which may step the environments.
         let infos = match finals {
             Some(finals) => self.infos(py, &finals)?,
             None => made::dict(py)?,
@@ -331,7 +331,7 @@ impl VecEnv {
     }
 }
 
-/// An array of actions that a scope has looked at.
+/// An array of actions that a scope of `arrays` has checked.
 pub(crate) enum ActionArray<'x> {
     Discrete(Looked<'x, i64, Ix1>),
     Continuous(Looked<'x, f32, Ix2>),
@@ -339,8 +339,8 @@ pub(crate) enum ActionArray<'x> {
 
 impl<'x> ActionArray<'x> {
     /// `actions` as int64, if the space is discrete and they are integers of another width. Not for
-    /// uint64, whose larger numbers int64 cannot hold. It must come before a scope, since it runs
-    /// NumPy's code, or a subclass's.
+    /// uint64, whose larger numbers int64 cannot hold. It must be called before a scope of `arrays`
+    /// begins, since it runs code of NumPy, or of a subclass of its arrays.
     pub(crate) fn converted<'py>(
         space: &Space,
         actions: &Bound<'py, PyAny>,
@@ -387,7 +387,7 @@ impl<'x> ActionArray<'x> {
     }
 }
 
-/// `n` of a discrete space, `(low, high)` of a box.
+/// A space as Python gets it: the number n of a discrete space, the arrays (low, high) of a box.
 fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
     match space {
         Space::Discrete(n) => Ok(n.into_pyobject(py)?.into_any()),

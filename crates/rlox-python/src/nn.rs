@@ -5,7 +5,7 @@ use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::nn::adam::{Adam, Moments};
-use rlox_core::nn::ppo::{self, Actions, ActorCritic, Ppo, Rollout};
+use rlox_core::nn::ppo::{self, ActorCritic, Ppo, RolloutData, SampledActions};
 use rlox_core::nn::{Activation, Mlp};
 
 use crate::arrays::{Detaching, Pinned, Unguarded, detaching};
@@ -206,20 +206,22 @@ pub fn ppo_update<'py>(
         };
         let log_probs = scope.read::<f32, Ix1>(&log_probs, None)?;
         let n = log_probs.len();
-        let rollout = Rollout {
+        let rollout = RolloutData {
             obs: scope.read::<f32, Ix2>(&obs, Some(&[n, actor_mlp.n_inputs()]))?,
             actions: match (&policy.log_std, &nvec) {
-                (Some(_), _) => {
-                    Actions::Continuous(scope.read::<f32, Ix2>(&actions, Some(&[n, act_dim]))?)
-                }
+                (Some(_), _) => SampledActions::Continuous(
+                    scope.read::<f32, Ix2>(&actions, Some(&[n, act_dim]))?,
+                ),
                 (None, _) if bits => {
-                    Actions::Bits(scope.read::<f32, Ix2>(&actions, Some(&[n, act_dim]))?)
+                    SampledActions::Bits(scope.read::<f32, Ix2>(&actions, Some(&[n, act_dim]))?)
                 }
-                (None, Some(List(nvec))) => Actions::Several {
+                (None, Some(List(nvec))) => SampledActions::Several {
                     chosen: scope.read::<i64, Ix2>(&actions, Some(&[n, nvec.len()]))?,
                     nvec,
                 },
-                (None, None) => Actions::Discrete(scope.read::<i64, Ix1>(&actions, Some(&[n]))?),
+                (None, None) => {
+                    SampledActions::Discrete(scope.read::<i64, Ix1>(&actions, Some(&[n]))?)
+                }
             },
             log_probs,
             advantages: scope.read::<f32, Ix1>(&advantages, Some(&[n]))?,

@@ -292,7 +292,7 @@ pub fn compute_vtrace<'py>(
     }
 }
 
-/// `value` as an array of the dtype and shape of `first`; an error if it is none.
+/// The array `value`, which must have the dtype and shape of `first`.
 fn like<'x, T: Number, D: Dimension + 'x>(
     look: &'x Writing<'_>,
     value: Argument<'x>,
@@ -315,7 +315,7 @@ fn results<T: Real + Number, D: Dimension, const N: usize>(
     Ok([new()?, new()?])
 }
 
-/// Both arrays as slices to be written to; an error if one has not the dtype and shape of `like`.
+/// Both arrays as slices to be written to. They must have the dtype and shape of `like`.
 fn write<'x, T: Number, D: Dimension>(
     look: &'x Writing<'_>,
     [first, second]: &'x mut [Output; 2],

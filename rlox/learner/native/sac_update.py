@@ -57,13 +57,13 @@ class NativeUpdate:
             raise Unfit(f"the temperature is a {type(model.temperature).__name__}")
         actor, self.see = actor_network(model.policy)
         parts = critic_networks(model.critic), critic_networks(model.critic_target)
-        (*twins, see), (*targets, see_targets) = parts
+        (*critics, see), (*targets, see_targets) = parts
         if not shown_alike(self.see, see) or not shown_alike(self.see, see_targets):
             raise Unfit("actor and critics are shown observations differently")
-        shapes = [network[:2] for network in (actor, *twins)]
+        shapes = [network[:2] for network in (actor, *critics)]
         if shapes[1:] != [network[:2] for network in targets]:
             raise Unfit("the target critics have another shape than the critics")
-        critic_params: list[Tensor] = [*twins[0].params, *twins[1].params]
+        critic_params: list[Tensor] = [*critics[0].params, *critics[1].params]
         target_params: list[Tensor] = [*targets[0].params, *targets[1].params]
         log_alpha: list[Tensor] = [model.temperature.log_alpha]
         require_plain_parameters([*actor.params, *critic_params, *target_params, *log_alpha])

@@ -85,11 +85,11 @@ def trainers(draw: st.DrawFn) -> dict[str, Any]:
     def modules() -> dict[str, nn.Module]:
         torch.manual_seed(len(actor) + 7 * obs_dim)
         policy = SquashedGaussianActor(obs_dim, act_dim, actor)
-        twins = TwinCritic(obs_dim, act_dim, critic)
+        critics = TwinCritic(obs_dim, act_dim, critic)
         if tanh:
             policy.trunk = as_tanh(policy.trunk)
-            twins.q1, twins.q2 = as_tanh(twins.q1), as_tanh(twins.q2)
-        return {"policy": policy, "critic": twins}
+            critics.q1, critics.q2 = as_tanh(critics.q1), as_tanh(critics.q2)
+        return {"policy": policy, "critic": critics}
 
     return {
         "obs_dim": obs_dim,
@@ -110,16 +110,16 @@ def as_tanh(net: nn.Module) -> nn.Sequential:
 
 
 @settings(max_examples=25)
-@given(arguments=trainers(), twins_agree=st.booleans(), threads=st.sampled_from([1, 2]))
+@given(arguments=trainers(), critics_agree=st.booleans(), threads=st.sampled_from([1, 2]))
 def test_one_update_is_that_of_autograd_and_adam(
-    arguments: dict[str, Any], twins_agree: bool, threads: int
+    arguments: dict[str, Any], critics_agree: bool, threads: int
 ) -> None:
     """Adam's mean after its first step is (1 - beta1) times the gradient. Its eps is made large,
     so that a step is smooth in the gradient: by itself it is nearly the gradient's sign."""
     modules = arguments.pop("modules")
     models = [sac(native, **arguments, **modules()) for native in (False, True)]
     for model in models:
-        if twins_agree:
+        if critics_agree:
             model.critic.q2.load_state_dict(model.critic.q1.state_dict())
             model.critic_target.load_state_dict(model.critic.state_dict())
         for optimizer in filter(None, LEARNERS.values()):

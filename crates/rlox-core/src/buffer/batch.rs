@@ -1,4 +1,4 @@
-//! Sampled batches, and where their memory comes from.
+//! Sampled batches, and P4's seam: where their memory comes from.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -20,9 +20,9 @@ pub struct SampledBatch<O> {
     pub terminated: Vec<bool>,
     /// `[batch_size]`
     pub truncated: Vec<bool>,
-    /// `[batch_size]`, importance weights; empty when drawn uniformly.
+    /// The importance weights, `[batch_size]`; empty if the batch was drawn uniformly.
     pub weights: Vec<f32>,
-    /// `[batch_size]`, rows of the ring; empty when drawn uniformly.
+    /// The rows of the ring that were drawn, `[batch_size]`; empty if the batch was drawn uniformly.
     pub indices: Vec<i64>,
 }
 
@@ -41,7 +41,7 @@ impl<O> SampledBatch<O> {
         }
     }
 
-    /// Its columns, to be written over.
+    /// The columns, to be overwritten.
     pub fn columns(&mut self) -> Columns<'_, O> {
         Columns {
             obs: &mut self.obs,
@@ -55,7 +55,7 @@ impl<O> SampledBatch<O> {
         }
     }
 
-    /// Empties the batch; its memory stays.
+    /// Empties the batch, but keeps its memory.
     pub fn clear(&mut self) {
         self.obs.clear();
         self.next_obs.clear();
@@ -68,7 +68,7 @@ impl<O> SampledBatch<O> {
     }
 }
 
-/// Where the columns of a sample go, if not into a batch; shapes as in [`SampledBatch`].
+/// Slices of the caller's memory that a sample is written to, one for each column.
 #[derive(Debug)]
 pub struct Columns<'a, O> {
     /// `[batch_size, obs_dim]`
@@ -77,20 +77,20 @@ pub struct Columns<'a, O> {
     pub next_obs: &'a mut [O],
     /// `[batch_size, act_dim]`
     pub action: &'a mut [f32],
-    /// `[batch_size]`, whose length is the size of the sample.
+    /// `[batch_size]`. Its length says how many transitions are drawn.
     pub reward: &'a mut [f32],
     /// `[batch_size]`
     pub terminated: &'a mut [bool],
     /// `[batch_size]`
     pub truncated: &'a mut [bool],
-    /// `[batch_size]`, or empty where rows are drawn uniformly.
+    /// `[batch_size]`, or empty for a buffer that draws uniformly.
     pub weights: &'a mut [f32],
-    /// `[batch_size]`, or empty where rows are drawn uniformly.
+    /// `[batch_size]`, or empty for a buffer that draws uniformly.
     pub indices: &'a mut [i64],
 }
 
 impl<O: Copy> Columns<'_, O> {
-    /// Copies a batch of the same shapes.
+    /// Copies a batch of the same shapes to these columns.
     pub fn copy_from(&mut self, batch: &SampledBatch<O>) {
         self.obs.copy_from_slice(&batch.obs);
         self.next_obs.copy_from_slice(&batch.next_obs);
@@ -103,17 +103,17 @@ impl<O: Copy> Columns<'_, O> {
     }
 }
 
-/// Where the memory of sampled batches comes from and goes to: P4's seam.
+/// Provides the memory of sampled batches: P4's seam.
 pub trait Batches<O: ObsElement>: Debug + Default + Send + Sync {
-    /// An empty batch to fill.
+    /// An empty batch with room for `batch_size` transitions.
     fn take(&mut self, batch_size: usize, obs_dim: usize, act_dim: usize) -> SampledBatch<O>;
-    /// A column to keep, taken out of a batch that will be given back.
+    /// See [`super::Replay::export`].
     fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T>;
-    /// Takes back a batch that was read.
+    /// See [`super::Replay::give_back`].
     fn give_back(&mut self, batch: SampledBatch<O>);
 }
 
-/// Allocates every batch anew; its columns are moved out, not copied.
+/// P4's baseline: allocates every batch anew. So its columns can be moved out, without a copy.
 #[derive(Debug, Default)]
 pub struct Fresh<O>(PhantomData<O>);
 
@@ -129,7 +129,8 @@ impl<O: ObsElement> Batches<O> for Fresh<O> {
     fn give_back(&mut self, _batch: SampledBatch<O>) {}
 }
 
-/// Keeps the batch that was given back last, and fills it again; its columns are copied out.
+/// P4's optimised form: keeps the batch that was given back last, and fills it again. Since the batch
+/// keeps its memory, its columns are copied out.
 #[derive(Debug, Default)]
 pub struct Reused<O>(SampledBatch<O>);
 

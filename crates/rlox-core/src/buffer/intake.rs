@@ -1,4 +1,5 @@
-//! P3's seam: how a transition in somebody else's memory, such as NumPy's, enters a buffer.
+//! P3's seam: how often a transition is copied on its way from the caller's memory, such as an array of
+//! NumPy, into a buffer.
 
 use super::{BufferWiring, Experience, ObsElement, Replay};
 use crate::RloxError;
@@ -19,7 +20,7 @@ pub fn push<O: ObsElement, B: Replay<O>>(
     }
 }
 
-/// Copied twice: into a record that owns its arrays, and from there into the ring.
+/// The baseline copies twice: to a record that owns its arrays, and from the record to the buffer.
 pub mod baseline {
     use super::*;
 
@@ -35,7 +36,7 @@ pub mod baseline {
     }
 }
 
-/// Copied once, straight into the ring.
+/// The optimised form copies once, to the buffer.
 pub mod optimized {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! P5's seam: how the smallest positive priority is known.
+//! P5's seam: how the smallest positive priority is found.
 
 use std::fmt::Debug;
 
@@ -6,21 +6,20 @@ use super::storage::{too_large, zeroed};
 use super::sum_tree::SumTree;
 use crate::RloxError;
 
-/// How the smallest positive priority is known. The one thing that varies between variants of
-/// [`super::priority::PriorityBuffer`].
+/// Finds the smallest positive leaf of a sum tree, for [`super::priority::PriorityBuffer`].
 pub trait MinPriority: Debug + Send + Sync + Sized {
-    /// For `capacity` leaves, all of them zero.
+    /// For a tree of `capacity` leaves, which are zero at first.
     ///
     /// # Errors
-    /// If the memory is not there.
+    /// If there is no memory.
     fn new(capacity: usize) -> Result<Self, RloxError>;
-    /// Leaf `index` of the tree was set to `value`.
+    /// Is called whenever leaf `index` of the tree is set to `value`.
     fn set(&mut self, index: usize, value: f64);
-    /// The smallest positive one of the first `len` leaves; there is one.
+    /// The smallest positive one of the first `len` leaves of `tree`. At least one of them is positive.
     fn min(&self, tree: &SumTree, len: usize) -> f64;
 }
 
-/// Looks at every priority each time it is asked.
+/// P5's baseline: goes through all leaves at every call.
 #[derive(Debug)]
 pub struct Scan;
 
@@ -42,12 +41,14 @@ impl MinPriority for Scan {
     }
 }
 
-/// A tree of minima beside the tree of sums: node 1 is the root, the leaves follow the inner nodes.
+/// P5's optimised form: a tree of minima beside the tree of sums, so that the minimum is at the root.
 ///
-/// A leaf of zero stands as infinity, since what is never drawn has no part in the minimum.
+/// A leaf of zero is infinity in this tree, so that it does not count: a priority of zero is never drawn.
 #[derive(Debug)]
 pub struct MinTree {
+    /// The number of leaves, a power of two.
     leaves: usize,
+    /// Node 1 is the root, the children of node `i` are `2 * i` and `2 * i + 1`, and the leaves come last.
     nodes: Vec<f64>,
 }
 
@@ -66,7 +67,7 @@ impl MinPriority for MinTree {
             node /= 2;
             let min = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
             if min == self.nodes[node] {
-                break; // nothing changes further up
+                break; // the nodes above do not change either
             }
             self.nodes[node] = min;
         }

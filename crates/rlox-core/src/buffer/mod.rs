@@ -1,8 +1,8 @@
 //! Replay buffers: rings of transitions, sampled uniformly or by priority.
 //!
-//! A transition is `obs, next_obs, action, reward, terminated, truncated`; observations are `f32`, or
-//! `u8` for pixels. Samples are drawn with replacement from ChaCha8, by arithmetic of our own over
-//! its 64-bit words, so that a seed means the same on every platform.
+//! A transition is `obs, next_obs, action, reward, terminated, truncated`. Observations are `f32`, or
+//! `u8` for pixels. Samples are drawn with replacement. Their random numbers come from ChaCha8 by
+//! arithmetic in `random.rs`, so that a seed gives the same samples on every platform.
 
 pub mod batch;
 pub mod descent;
@@ -26,19 +26,19 @@ use std::slice::from_ref;
 
 use crate::RloxError;
 
-/// What may vary in the buffers. A constant is true where the form after stands at its seam.
+/// The seams of the buffers. A constant is true where the optimised form stands at its seam.
 pub trait BufferWiring: Debug + Send + Sync + 'static {
     /// P4: where the memory of sampled batches comes from.
     type Batches<O: ObsElement>: batch::Batches<O>;
-    /// P5: how the smallest priority is known.
+    /// P5: how the smallest priority is found.
     type MinPriority: min_priority::MinPriority;
-    /// P24: how the two observations of a transition are kept.
+    /// P24: how the two observations of a transition are stored.
     type Observations<O: ObsElement>: observations::Observations<O>;
-    /// P3: how a transition in somebody else's memory enters a buffer.
+    /// P3: how often a transition from the caller's memory is copied on its way into a buffer.
     const P3: bool;
-    /// P12: whether a transition that is stored by itself is owned or borrowed.
+    /// P12: how often a single transition of a batch is copied, if P21's baseline stores the batch.
     const P12: bool;
-    /// P21: how many transitions are stored at once.
+    /// P21: how a batch of transitions is stored: one by one, or column by column.
     const P21: bool;
     /// P22: how the leaves of a sum tree are found.
     const P22: bool;
@@ -61,7 +61,7 @@ pub struct ExperienceRecord<O> {
     pub truncated: bool,
 }
 
-/// A transition whose arrays lie elsewhere.
+/// A transition whose arrays are borrowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Experience<'a, O> {
     /// `[obs_dim]`
@@ -78,7 +78,7 @@ pub struct Experience<'a, O> {
     pub truncated: bool,
 }
 
-/// Many transitions, column by column, each column in row-major order.
+/// Many transitions, borrowed: a slice for each column, in row-major order.
 #[derive(Debug, Clone, Copy)]
 pub struct ExperienceBatch<'a, O> {
     /// `[n, obs_dim]`
@@ -96,7 +96,7 @@ pub struct ExperienceBatch<'a, O> {
 }
 
 impl<O: ObsElement> Experience<'_, O> {
-    /// The same as a batch of one.
+    /// A batch of this one transition, without a copy.
     #[inline]
     pub fn as_batch(&self) -> ExperienceBatch<'_, O> {
         ExperienceBatch {
@@ -123,7 +123,7 @@ impl<O: ObsElement> Experience<'_, O> {
 }
 
 impl<O> ExperienceRecord<O> {
-    /// The same as a batch of one, borrowed.
+    /// A batch of this one transition, without a copy.
     #[inline]
     pub fn as_batch(&self) -> ExperienceBatch<'_, O> {
         ExperienceBatch {
@@ -137,50 +137,50 @@ impl<O> ExperienceRecord<O> {
     }
 }
 
-/// What both buffers have in common.
+/// A replay buffer: what the uniform and the prioritised one have in common.
 pub trait Replay<O: ObsElement> {
-    /// What stands at its seams.
+    /// The forms at the buffer's seams.
     type Wiring: BufferWiring;
 
-    /// Stores transitions in their order, over the oldest ones when full; all of them or, on an error,
-    /// none.
+    /// Stores a batch of transitions in order. In a full buffer they overwrite the oldest ones. On an
+    /// error nothing is stored.
     ///
     /// # Errors
-    /// If the length of a column is not that of as many transitions as there are rewards, or a reward
-    /// is not finite.
+    /// If a column does not have as many rows as there are rewards, or a reward is not finite.
     fn append(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError>;
 
-    /// The transitions and the dimensions of the buffer.
+    /// The stored transitions, with the dimensions of the buffer.
     fn storage(&self) -> &storage::Storage<O, Self::Wiring>;
 
-    /// Draws `batch_size` transitions with replacement: from the buffer's own stream of random
-    /// numbers, or from a new one with `seed`.
+    /// Draws `batch_size` transitions with replacement. The random numbers are the next ones of the
+    /// buffer's own stream, or with a `seed` the first ones of a new stream.
     ///
     /// # Errors
-    /// If `batch_size` is zero or there is nothing to draw from.
+    /// If `batch_size` is zero or does not fit into memory, or there is nothing to draw from.
     fn sample(
         &mut self,
         batch_size: usize,
         seed: Option<u64>,
     ) -> Result<SampledBatch<O>, RloxError>;
 
-    /// The same draw into memory of the caller's, column by column.
+    /// [`Self::sample`], written to the caller's memory. The length of `out.reward` is the batch size.
     ///
     /// # Errors
-    /// As [`Replay::sample`], or if the lengths of the columns do not go together.
+    /// As [`Self::sample`], and if another column does not have as many rows.
     fn sample_into(&mut self, seed: Option<u64>, out: &mut Columns<'_, O>)
     -> Result<(), RloxError>;
 
-    /// A column of a sampled batch to keep, for somebody who gives the batch back afterwards.
+    /// Makes a vector for the caller to keep from a column of a sampled batch, before the batch is given
+    /// back by [`Self::give_back`]. The column is moved or copied, as P4's form requires.
     fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T>
     where
         Self: Sized;
 
-    /// Takes a batch back that is no longer needed.
+    /// Takes back a sampled batch that the caller no longer needs, so that its memory can be used again.
     fn give_back(&mut self, batch: SampledBatch<O>);
 }
 
 #[cfg(test)]
 crate::wiring::tests_of_every_wiring!("tests.rs");
-#[cfg(false)] // for rustfmt, which looks into no macro
+#[cfg(false)] // for rustfmt, which does not find the file in a macro
 mod tests;

@@ -1,5 +1,5 @@
-//! Copies of large samples past the caches: non-temporal stores, which do not read the target's cache
-//! lines first, and prefetches of the rows to come.
+//! Copies of large samples that leave the caches alone, by non-temporal stores. These write to memory
+//! directly, and do not read the target's cache lines first. Rows that are copied soon are prefetched.
 #![allow(
     unsafe_code,
     reason = "stores past the caches, and hints to them, are instructions of their own"
@@ -8,7 +8,7 @@
 #[cfg(target_arch = "x86_64")]
 use std::slice;
 
-/// Numbers that can be copied byte by byte.
+/// A type whose values can be copied byte by byte.
 ///
 /// # Safety
 /// Every byte of a value is initialised: the type has no padding.
@@ -21,10 +21,10 @@ unsafe impl Plain for u8 {}
 // SAFETY: the byte is 0 or 1.
 unsafe impl Plain for bool {}
 
-/// Bytes from which on a sample would push everything else out of the caches.
+/// The size in bytes from which on a sample would displace nearly everything else from the caches.
 pub(super) const LARGE: usize = 8 << 20;
 
-/// Copies `from` to `to`, of the same length, past the caches if the processor can.
+/// Copies `from` to `to`, which has the same length, by non-temporal stores where the target has them.
 pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     {

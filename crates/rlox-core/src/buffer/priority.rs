@@ -5,13 +5,13 @@
 //! w_i  = (N * P(i))^-beta / max_k (N * P(k))^-beta = (min_k p_k^alpha / p_i^alpha)^beta
 //! ```
 //!
-//! The maximum runs over the whole buffer, so a transition's weight does not depend on what it is
-//! drawn with. A priority of zero is never drawn and so does not count in the minimum. New
-//! transitions get the largest priority seen so far.
+//! The maximum is over the whole buffer, not over the batch, so that a transition's weight does not depend
+//! on which others are drawn with it. A transition with a priority of zero is never drawn, and does not
+//! count for the minimum. New transitions get the largest priority seen so far.
 
 use super::batch::Batches;
 use super::min_priority::MinPriority;
-use super::random::Stream;
+use super::random::SampleStream;
 use super::storage::{ObsElement, Storage};
 use super::sum_tree::SumTree;
 use super::{BufferWiring, Columns, ExperienceBatch, Replay, SampledBatch, descent, push_batch};
@@ -22,15 +22,18 @@ use crate::memory::reserve;
 #[derive(Debug)]
 pub struct PriorityBuffer<O: ObsElement, W: BufferWiring> {
     storage: Storage<O, W>,
+    /// p_i^alpha of each row.
     tree: SumTree,
+    /// The smallest positive p_i^alpha.
     min: W::MinPriority,
     alpha: f64,
     beta: f64,
     max_priority: f64,
-    stream: Stream,
+    stream: SampleStream,
     batches: W::Batches<O>,
-    /// Prefix sums and rows of the sample being drawn.
+    /// The prefix sums that the latest sample was drawn by; kept between samples for its memory.
     prefixes: Vec<f64>,
+    /// The rows of the latest sample; likewise.
     rows: Vec<usize>,
 }
 
@@ -38,7 +41,7 @@ impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
     /// An empty buffer whose samples follow from `seed`.
     ///
     /// # Errors
-    /// If a dimension is zero, an exponent is negative or not finite, or the memory is not there.
+    /// If a dimension is zero, an exponent is negative or not finite, or there is no memory.
     pub fn new(
         capacity: usize,
         obs_dim: usize,
@@ -56,19 +59,19 @@ impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
             alpha,
             beta,
             max_priority: 1.0,
-            stream: Stream::new(seed),
+            stream: SampleStream::new(seed),
             batches: W::Batches::default(),
             prefixes: Vec::new(),
             rows: Vec::new(),
         })
     }
 
-    /// How strongly priorities count; 0 is uniform.
+    /// How strongly priorities count. With 0, transitions are drawn uniformly.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// How fully the importance weights correct; 1 is fully.
+    /// How far the importance weights correct for the priorities. With 1 they do so fully.
     pub fn beta(&self) -> f64 {
         self.beta
     }
@@ -83,11 +86,12 @@ impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
         Ok(())
     }
 
-    /// Sets the priorities of rows that were sampled; of a row that occurs twice, the last counts.
-    /// All of them or, on an error, none.
+    /// Sets the priorities of the rows `indices`, usually those of a sample. If a row occurs twice, its
+    /// last priority counts. On an error no priority is set.
     ///
     /// # Errors
-    /// If the lengths differ, an index is no stored row, or a priority is negative or not finite.
+    /// If the lengths differ, an index is not that of a stored row, or a priority is negative, NaN or so
+    /// large that the sum of priorities could overflow.
     pub fn update_priorities(
         &mut self,
         indices: &[i64],
@@ -108,7 +112,7 @@ impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
             ));
         }
         if let Some(at) = priorities.iter().position(|&priority| {
-            // The sum of `capacity` such leaves must not overflow either.
+            // Not only the leaf must be finite, but also a sum of `capacity` such leaves.
             let leaf = priority.powf(self.alpha) * self.storage.capacity() as f64;
             priority.is_nan() || priority < 0.0 || !leaf.is_finite()
         }) {
@@ -127,8 +131,8 @@ impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
         Ok(())
     }
 
-    /// Draws `rows`, one from each of `batch_size` equal strata of the sum of priorities; returns
-    /// the smallest priority.
+    /// Draws a sample's rows, and stores them in `self.rows`: the sum of priorities is cut into
+    /// `batch_size` equal strata, and one row is drawn from each. Returns the smallest positive leaf.
     fn draw(&mut self, batch_size: usize, seed: Option<u64>) -> Result<f64, RloxError> {
         let (tree, prefixes) = (&self.tree, &mut self.prefixes);
         if tree.total() <= 0.0 {
@@ -225,7 +229,7 @@ impl<O: ObsElement, W: BufferWiring> Replay<O> for PriorityBuffer<O, W> {
     }
 }
 
-/// The importance weight of a leaf; `min` is the smallest one.
+/// The importance weight w_i of a row with the leaf p_i^alpha; `min` is the smallest positive leaf.
 fn weight(min: f64, leaf: f64, beta: f64) -> f32 {
     (min / leaf).powf(beta) as f32
 }

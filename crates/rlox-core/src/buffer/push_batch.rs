@@ -1,6 +1,4 @@
-//! P21's seam: storing many transitions at once.
-//!
-//! `append(storage, batch)` stores all of them, in order, or on an error none, and says in which rows.
+//! P21's seam: how a batch of transitions is stored, one by one or column by column.
 
 use std::ops::Range;
 
@@ -8,24 +6,24 @@ use super::storage::{ObsElement, Storage};
 use super::{BufferWiring, Experience, ExperienceBatch, push};
 use crate::RloxError;
 
-/// Stores `batch`, by the twin that `W` names.
+/// Stores `batch`, by the twin that `W` names, and returns its rows as [`Storage::append`] does.
 #[inline]
 pub(super) fn append<O: ObsElement, W: BufferWiring>(
     storage: &mut Storage<O, W>,
     batch: &ExperienceBatch<'_, O>,
 ) -> Result<Range<usize>, RloxError> {
     if W::P21 {
-        storage.append(batch) // column by column: each in one piece, or in two where the ring ends
+        storage.append(batch) // a copy for each column, or two where the batch goes beyond the ring's end
     } else {
         baseline::append(storage, batch)
     }
 }
 
-/// Transition by transition.
+/// The baseline stores one transition after the other.
 pub mod baseline {
     use super::*;
 
-    /// Stores `batch`; the rows, as [`Storage::append`] has them.
+    /// Stores `batch`, and returns its rows as [`Storage::append`] does.
     ///
     /// # Errors
     /// As [`Storage::append`].

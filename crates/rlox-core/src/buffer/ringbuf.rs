@@ -1,7 +1,7 @@
 //! The uniform replay buffer.
 
 use super::batch::Batches;
-use super::random::Stream;
+use super::random::SampleStream;
 use super::storage::{ObsElement, Storage};
 use super::{BufferWiring, Columns, ExperienceBatch, Replay, SampledBatch, push_batch};
 use crate::RloxError;
@@ -11,9 +11,9 @@ use crate::memory::reserve;
 #[derive(Debug)]
 pub struct RingBuffer<O: ObsElement, W: BufferWiring> {
     storage: Storage<O, W>,
-    stream: Stream,
+    stream: SampleStream,
     batches: W::Batches<O>,
-    /// Rows of the sample being drawn.
+    /// The rows of the latest sample; kept between samples for its memory.
     rows: Vec<usize>,
 }
 
@@ -21,7 +21,7 @@ impl<O: ObsElement, W: BufferWiring> RingBuffer<O, W> {
     /// An empty buffer whose samples follow from `seed`.
     ///
     /// # Errors
-    /// If a dimension is zero or the memory is not there.
+    /// If a dimension is zero or there is no memory.
     pub fn new(
         capacity: usize,
         obs_dim: usize,
@@ -30,7 +30,7 @@ impl<O: ObsElement, W: BufferWiring> RingBuffer<O, W> {
     ) -> Result<Self, RloxError> {
         Ok(Self {
             storage: Storage::new(capacity, obs_dim, act_dim)?,
-            stream: Stream::new(seed),
+            stream: SampleStream::new(seed),
             batches: W::Batches::default(),
             rows: Vec::new(),
         })

@@ -1,4 +1,4 @@
-//! The columns of a ring of transitions, and how rows are written and read.
+//! The memory of a replay buffer: a ring of transitions, stored column by column.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub trait ObsElement:
 
 impl ObsElement for f32 {
     fn same(a: &[Self], b: &[Self]) -> bool {
-        // 64 elements at a time: a loop that may end at each element does not vectorise.
+        // The loop may end only after every 64 elements. One that may end at each is not vectorised.
         a.chunks(64).zip(b.chunks(64)).all(|(a, b)| {
             let bits = a.iter().zip(b).map(|(a, b)| a.to_bits() ^ b.to_bits());
             bits.fold(0, |all, bits| all | bits) == 0
@@ -32,7 +32,7 @@ impl ObsElement for u8 {
     }
 }
 
-/// A ring of `capacity` rows; the oldest row is overwritten when it is full.
+/// A ring of `capacity` rows, one transition each. When it is full, the oldest row is overwritten.
 #[derive(Debug)]
 pub struct Storage<O: ObsElement, W: BufferWiring> {
     capacity: usize,
@@ -48,7 +48,7 @@ pub struct Storage<O: ObsElement, W: BufferWiring> {
 }
 
 impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
-    /// An empty ring. The memory is reserved at once, and touched as it fills.
+    /// An empty ring. All its memory is reserved now, but the system hands out pages as the ring fills.
     ///
     /// # Errors
     /// If a dimension is zero or the rows do not fit into memory.
@@ -76,7 +76,7 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         })
     }
 
-    /// How many transitions it can hold.
+    /// How many transitions the ring can hold.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -91,19 +91,19 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         self.act_dim
     }
 
-    /// How many transitions it holds.
+    /// How many transitions the ring holds now.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it holds none.
+    /// Whether the ring holds no transition.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Copies transitions into the next rows, all of them or, on an error, none, and says which rows
-    /// these are: counted on beyond the end of the ring, so that `i` is row `i % capacity`. Of more
-    /// transitions than the ring holds, only the last are written.
+    /// Copies a batch of transitions to the next rows. On an error nothing is copied. If the batch is
+    /// larger than the ring, only its last transitions are kept. Returns the rows that were written, as a
+    /// range that may go on beyond the end of the ring: `i` stands for row `i % capacity`.
     ///
     /// # Errors
     /// As [`super::Replay::append`].
@@ -126,8 +126,8 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         }
     }
 
-    /// [`Self::append`] of one transition, whose row does not wrap around and whose single values are
-    /// stored as such.
+    /// [`Self::append`] of one transition. It is faster than [`Self::append_many`], since the transition
+    /// cannot wrap around the end of the ring, and its single values are not copied as slices.
     #[inline]
     fn append_one(&mut self, one: Experience<'_, O>) -> Result<usize, RloxError> {
         check_len("obs", one.obs.len(), self.obs_dim)?;
@@ -163,7 +163,7 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         Ok(row + n.saturating_sub(capacity)..row + n)
     }
 
-    /// Checks a whole batch, so that it can be stored entirely or not at all.
+    /// Checks a whole batch before any of it is stored.
     ///
     /// # Errors
     /// As [`super::Replay::append`].
@@ -190,7 +190,7 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         self.next_row
     }
 
-    /// One row.
+    /// The transition in `row`.
     pub fn row(&self, row: usize) -> Experience<'_, O> {
         let action = row * self.act_dim..(row + 1) * self.act_dim;
         Experience {
@@ -203,7 +203,7 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         }
     }
 
-    /// Appends a row to a batch.
+    /// Appends the transition in `row` to a batch.
     pub(super) fn read_into(&self, row: usize, batch: &mut SampledBatch<O>) {
         let row = self.row(row);
         batch.obs.extend_from_slice(row.obs);
@@ -214,8 +214,8 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         batch.truncated.push(row.truncated);
     }
 
-    /// Copies rows, column by column: in the loop over a column, the processor has the reads of many
-    /// rows under way at once.
+    /// Copies the transitions in `rows` to `out`, column by column, not row by row: in a loop over one
+    /// column, the processor reads many rows at once from memory.
     pub(super) fn gather(&self, rows: &[usize], out: &mut Columns<'_, O>) {
         self.observations.gather(rows, out.obs, out.next_obs);
         let rows = rows.iter().copied();
@@ -225,10 +225,10 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         gather(&self.truncated, 1, rows, out.truncated);
     }
 
-    /// Copies all rows, the oldest first.
+    /// Copies all transitions to `out`, the oldest first.
     ///
     /// # Errors
-    /// If the columns do not have [`Self::len`] rows.
+    /// If the columns of `out` do not have [`Self::len`] rows.
     pub fn copy_into(&self, out: &mut Columns<'_, O>) -> Result<(), RloxError> {
         check_len("reward", out.reward.len(), self.len)?;
         self.check_lengths(out, 0)?;
@@ -240,8 +240,8 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         Ok(())
     }
 
-    /// Checks that the columns go together, with `weighted` weights and indices a row, and that a
-    /// batch of their size can be drawn.
+    /// Checks that the columns of `out` have the same number of rows, and that a batch of so many
+    /// transitions can be drawn. `weighted` is 1 if a row has a weight and an index, else 0.
     pub(super) fn check_columns(
         &self,
         out: &Columns<'_, O>,
@@ -262,7 +262,7 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         check_len("indices", out.indices.len(), n * weighted)
     }
 
-    /// Checks that a batch fits into memory: all its columns, and the rows' numbers.
+    /// Checks that a batch fits into memory: its columns, and the list of its rows.
     fn check_room_for(&self, batch_size: usize) -> Result<(), RloxError> {
         let row = 2 * self.obs_dim * size_of::<O>() + self.act_dim * size_of::<f32>() + 64;
         if fits::<u8>(batch_size, row) {
@@ -295,15 +295,16 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         }
     }
 
-    /// [`Self::check_sample`] where the batch is the core's, which takes its memory without asking.
+    /// [`Self::check_sample`] for a [`SampledBatch`]. Since the program would abort if its memory could not
+    /// be allocated, this always checks that there is memory for it.
     pub(super) fn check_batch_of(&self, batch_size: usize) -> Result<(), RloxError> {
         self.check_sample(batch_size)?;
         self.check_room_for(batch_size)
     }
 }
 
-/// Copies the rows of `from` into a ring's column, from row `first` on, as if one after the other: of
-/// more than the ring holds, only the last are written.
+/// Copies the rows of `from` to a ring's column, from row `first` on, and on from row 0 after the last
+/// row. If `from` has more rows than the ring, only the last ones are kept.
 pub(super) fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: usize) {
     let skipped = from.len().saturating_sub(column.len());
     let (from, first) = (&from[skipped..], (first * width + skipped) % column.len());
@@ -312,13 +313,13 @@ pub(super) fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: us
     column[..from_start.len()].copy_from_slice(from_start);
 }
 
-/// How many rows before it is copied a row is prefetched.
+/// A row is prefetched while the row so many places before it is copied.
 const AHEAD: usize = 8;
-/// The fewest bytes of a row for which a prefetch pays. Of shorter rows the processor reads several at
-/// once by itself.
+/// The size in bytes from which on prefetching a row saves time. The processor by itself reads several
+/// shorter rows at once.
 const LONG: usize = 256;
 
-/// The same rows, each prefetched [`AHEAD`] rows before its turn if it is long enough.
+/// The same rows. When one is taken, the row [`AHEAD`] places after it is prefetched, if rows are long.
 pub(super) fn asked_for<'a, T: Plain + 'a>(
     rows: impl Iterator<Item = &'a [T]> + Clone,
 ) -> impl Iterator<Item = &'a [T]> {
@@ -332,7 +333,8 @@ pub(super) fn asked_for<'a, T: Plain + 'a>(
     })
 }
 
-/// Copies a row, past the caches if the whole sample is `large`.
+/// Copies a row. If the whole sample is `large`, the copy is not written to the caches, where it would
+/// displace everything else.
 #[inline]
 pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T], large: bool) {
     if large {
@@ -342,7 +344,8 @@ pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T], large: bool) {
     }
 }
 
-/// Copies rows of a column. Narrow ones are moved in registers, not by calls that copy any length.
+/// Copies `rows` of a column to `to`. For widths up to 4 the compiler knows the length of a row, and copies
+/// it in registers; otherwise each row is a call.
 pub(super) fn gather<T: Plain>(
     from: &[T],
     width: usize,
@@ -375,7 +378,7 @@ fn gather_narrow<T: Copy, const WIDTH: usize>(
     }
 }
 
-/// `rows * width` zeros, from pages that the system hands out as they are touched.
+/// `rows * width` zeros, whose pages the system hands out when they are first touched.
 pub(super) fn zeroed<T: Zero>(rows: usize, width: usize) -> Result<Vec<T>, RloxError> {
     (rows
         .checked_mul(width)
@@ -383,7 +386,7 @@ pub(super) fn zeroed<T: Zero>(rows: usize, width: usize) -> Result<Vec<T>, RloxE
     .ok_or_else(|| too_large::<T>(rows, width))
 }
 
-/// The error for a `capacity` whose rows of `width` elements there is no memory for.
+/// The error for a `capacity` that is too large: there is no memory for its rows of `width` elements.
 pub(super) fn too_large<T>(capacity: usize, width: usize) -> RloxError {
     RloxError::argument(
         "capacity",

@@ -1,21 +1,23 @@
-//! A binary tree of partial sums: set a leaf and find a prefix sum in O(log n).
+//! A binary tree of sums. Setting a leaf and finding the leaf of a prefix sum take O(log n).
 
 use super::storage::{too_large, zeroed};
 use crate::RloxError;
 
-/// Non-negative leaves under nodes that hold the sum of their two children; node 1 is the root, the
-/// leaves follow the inner nodes.
+/// A binary tree whose leaves are numbers of at least 0, and whose other nodes are the sum of their two
+/// children.
 #[derive(Debug)]
 pub struct SumTree {
+    /// The number of leaves, a power of two.
     leaves: usize,
+    /// Node 1 is the root, the children of node `i` are `2 * i` and `2 * i + 1`, and the leaves come last.
     nodes: Vec<f64>,
 }
 
 impl SumTree {
-    /// `capacity` leaves of zero.
+    /// A tree with at least `capacity` leaves, all zero.
     ///
     /// # Errors
-    /// If the memory is not there.
+    /// If there is no memory.
     pub fn new(capacity: usize) -> Result<Self, RloxError> {
         let leaves = capacity.checked_next_power_of_two().unwrap_or(usize::MAX);
         Ok(Self {
@@ -29,7 +31,7 @@ impl SumTree {
         self.nodes[1]
     }
 
-    /// One leaf.
+    /// Leaf `index`.
     pub fn get(&self, index: usize) -> f64 {
         self.nodes[self.leaves + index]
     }
@@ -39,13 +41,14 @@ impl SumTree {
         &self.nodes[self.leaves..self.leaves + len]
     }
 
-    /// The levels below the root, the widest last: the children of a level's node `i` are `2 * i` and
-    /// `2 * i + 1` of the next.
+    /// The levels of the tree below the root, each as a slice, from the top down. The children of node `i`
+    /// of a level are the nodes `2 * i` and `2 * i + 1` of the next one.
     pub(super) fn levels(&self) -> impl Iterator<Item = &[f64]> {
         (1..=self.leaves.ilog2()).map(|depth| &self.nodes[1 << depth..2 << depth])
     }
 
-    /// Changes one leaf. Sums are made anew from below, so no error builds up over many changes.
+    /// Sets leaf `index` to `value`. The sums above are added up again from their children, and not changed
+    /// by a difference, so that rounding errors do not grow with the number of changes.
     pub fn set(&mut self, index: usize, value: f64) {
         let mut node = self.leaves + index;
         self.nodes[node] = value;
@@ -55,10 +58,11 @@ impl SumTree {
         }
     }
 
-    /// The leaf in whose interval of the running sum `prefix` falls, for `prefix` in [0, total).
+    /// The leaf that `prefix`, in [0, total), falls on: the first one up to which the leaves sum to more
+    /// than `prefix`.
     ///
-    /// Never a leaf of zero while the total is positive, also where rounding puts `prefix` beyond
-    /// the last interval.
+    /// A leaf of zero is never found if the total is positive, not even if rounding makes `prefix` too
+    /// large for every leaf: subtrees of zero are avoided.
     pub fn find(&self, mut prefix: f64) -> usize {
         let mut node = 1;
         while node < self.leaves {

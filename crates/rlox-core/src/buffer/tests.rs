@@ -1,4 +1,4 @@
-//! What must hold of the buffers, whatever stands at their seams.
+//! What must hold of the buffers with every wiring.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -55,8 +55,8 @@ fn with_priorities(priorities: &[f64], alpha: f64, beta: f64) -> PrioritizedRepl
 }
 
 proptest! {
-    /// Capacity 1, wrap-around and all: every row drawn is one of the last `capacity` pushed, whole,
-    /// and enough draws find each of them.
+    /// Also with a capacity of 1, and after the ring has started over: every row that is drawn is one of
+    /// the last `capacity` transitions, with all its columns, and enough draws find each of them.
     #[test]
     fn a_ring_holds_the_last_transitions_whole(
         capacity in 1usize..9, pushes in 1usize..30, seed in any::<u64>(),
@@ -107,7 +107,7 @@ proptest! {
         prop_assert_eq!(in_turn.sample(50, None).unwrap(), at_once.sample(50, None).unwrap());
     }
 
-    /// Into columns that hold something else, of observations narrow and wide.
+    /// The columns hold other numbers before. Observations are narrow and wide.
     #[test]
     fn a_sample_into_columns_is_the_sample(
         capacity in 1usize..9, obs_dim in 1usize..7, n in 1usize..40, pushes in 1usize..20, seed in any::<u64>(),
@@ -184,7 +184,8 @@ proptest! {
         }
     }
 
-    /// Each stratum gives one draw, so a row is drawn within one of its expected number of times.
+    /// One row is drawn from each stratum, so only the strata at the two ends of a row's interval may draw
+    /// it or another. A row is drawn within two of its expected number of times.
     #[test]
     fn strata_bound_how_often_a_row_is_drawn(
         priorities in vec(0.1..10.0, 1..20), batch_size in 1usize..200, seed in any::<u64>(),
@@ -231,7 +232,7 @@ fn prioritised_samples_are_proportional() {
     let priorities: Vec<f64> = (1..=20).map(f64::from).collect();
     let mut buffer = with_priorities(&priorities, 0.6, 0.4);
     let total: f64 = priorities.iter().map(|p| p.powf(0.6)).sum();
-    // One draw a call: strata would hide a wrong proportion behind their small variance.
+    // One row is drawn at a time, without strata: with them counts vary less than Pearson's test assumes.
     let rewards: Vec<f32> = (0..20_000)
         .flat_map(|_| buffer.sample(1, None).unwrap().reward)
         .collect();
@@ -250,7 +251,7 @@ fn a_seed_means_the_same_everywhere() {
     assert_eq!(own, ring.sample(8, Some(42)).unwrap().reward);
     assert_ne!(own, ring.sample(8, None).unwrap().reward);
     assert_ne!(own, ring.sample(8, Some(1)).unwrap().reward);
-    // Written down, so that a platform or a version that draws differently is noticed.
+    // The numbers are written down, so that the test fails where another platform or version draws others.
     assert_eq!(own, [136.0, 190.0, 84.0, 124.0, 56.0, 28.0, 60.0, 160.0]);
 }
 

@@ -1,17 +1,18 @@
-//! P10's seam: what a step hands over as `info`. No built-in environment has anything to report.
+//! P10's seam: how a step reports Gymnasium's `info`. It is always empty, since no built-in environment has
+//! anything to report.
 
 use std::collections::HashMap;
 
-/// Named facts about a step.
+/// Named numbers that a step reports besides its reward.
 pub trait StepInfo: Send + 'static {
-    /// Nothing to report.
+    /// An empty report.
     fn nothing() -> Self;
 
-    /// A reported fact.
+    /// The number that was reported under `name`.
     fn get(&self, name: &str) -> Option<f64>;
 }
 
-/// The baseline: a new map at every step, empty as it is.
+/// P10's baseline: every step makes a map, although it stays empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MapInfo(pub HashMap<String, f64>);
 
@@ -25,7 +26,7 @@ impl StepInfo for MapInfo {
     }
 }
 
-/// A map only where there is something to report.
+/// P10's optimised form: a step makes a map only if it has something to report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OptionalInfo(pub Option<HashMap<String, f64>>);
 

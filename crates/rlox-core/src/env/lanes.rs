@@ -1,7 +1,8 @@
-//! Environments eight by eight, component by component, stepped by one instruction for all eight.
+//! P19's optimised form: eight environments are stepped together. Their states lie component by component,
+//! so that one vector instruction does an operation for all eight.
 //!
-//! No threads: eight environments take tens of nanoseconds a step, and handing work over to a thread
-//! takes some 8 µs.
+//! One thread does all the work: a step of eight environments takes tens of nanoseconds, but handing work
+//! to another thread takes some 8 µs.
 
 use rand_pcg::Pcg64;
 
@@ -10,29 +11,34 @@ use super::obs_store::FlatObs;
 use super::physics::{Bounds, LANES, Physics, Rows, alike};
 use super::seeding;
 use super::spaces::{Actions, LaneAction};
-use super::stepping::{Batch, Outcome, Share, Stepping};
+use super::stepping::{EnvBatch, Outcome, Share, Stepping};
 use crate::RloxError;
 use crate::memory::reserved;
 use crate::simd::{Instructions, kernel};
 
-/// The form in which environments ship: eight by eight.
+/// Names the form of [`Stepping`] that ships: eight environments at a time.
 #[derive(Debug)]
 pub enum Lanes {}
 
-/// Up to eight environments, one a lane.
+/// Up to eight environments, each in a lane of its own. If there are fewer, the other lanes are stepped
+/// with them, and what comes of it is ignored.
 #[repr(align(64))]
 struct Eight<P: Physics> {
     state: P::State,
+    /// The number of steps that each lane's episode has had so far.
     elapsed: [u32; LANES],
-    /// One an environment; apart, so that the states of many environments lie side by side.
+    /// The random numbers of each environment. They are seldom used, and lie elsewhere in memory, so that
+    /// the states of many environments lie side by side.
     rngs: Vec<Pcg64>,
 }
 
-/// One step of the environments in `all`, with autoreset; `obs` are `[n_envs * obs_dim]`.
+/// One step of the environments in `all`, with autoreset. Observations are written to `obs`,
+/// `[n_envs * obs_dim]`.
 ///
-/// In two passes: all of them move, and then the episodes that ended are replaced. Were both done eight
-/// by eight, the processor would have to guess whether an episode ends before the long computation that
-/// tells it is through, and each wrong guess would hold up the next eight.
+/// There are two passes: the first steps all environments, the second starts new episodes where one ended.
+/// In a single pass, the branch on whether an episode ended would come right after the long computation
+/// that decides it. The processor would have to predict it, and each misprediction would delay the next
+/// eight environments.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -95,7 +101,7 @@ fn advance<I: Instructions, P: Physics>(
     }
 }
 
-/// Whether one of eight, or of fewer, is set.
+/// Whether one of the flags is set. There are up to eight; eight are compared at once.
 #[inline(always)]
 fn any(flags: &[bool]) -> bool {
     match flags.first_chunk() {
@@ -104,7 +110,7 @@ fn any(flags: &[bool]) -> bool {
     }
 }
 
-/// The actions of eight environments, where there may be fewer.
+/// The actions of eight lanes: those of up to eight environments, then defaults.
 #[inline(always)]
 fn padded<T: Copy + Default>(actions: &[T]) -> [T; LANES] {
     actions.first_chunk().copied().unwrap_or_else(|| {
@@ -114,7 +120,8 @@ fn padded<T: Copy + Default>(actions: &[T]) -> [T; LANES] {
     })
 }
 
-/// Copies what there is room for. The length of eight is known to the compiler.
+/// Copies as many of `values` as `out` has room for. If `out` has room for all, which is usual, the
+/// compiler knows how many they are, and needs no call to copy them.
 #[inline(always)]
 fn put<T: Copy>(values: &[T], out: &mut [T]) {
     if out.len() == values.len() {
@@ -125,7 +132,7 @@ fn put<T: Copy>(values: &[T], out: &mut [T]) {
 }
 
 kernel! {
-    /// [`advance`], compiled for each instruction set.
+    /// Steps all environments: [`advance`], compiled for each instruction set.
     fn step_all<P: Physics>(
         all: &mut [Eight<P>], actions: &[P::Action], obs: &mut [f32], outcome: Outcome<'_>,
     ) = advance;
@@ -144,7 +151,8 @@ impl<P: Physics> Eight<P> {
         self.elapsed[l] = 0;
     }
 
-    /// Puts a lane that has no environment back to rest: it moves with the others.
+    /// Sets a lane without an environment to a state of zeros. Such a lane is stepped with the others, and
+    /// must not reach angles that sine and cosine take long for.
     fn clear(&mut self, l: usize) {
         for component in self.state.as_mut() {
             component[l] = 0.0;
@@ -152,8 +160,11 @@ impl<P: Physics> Eight<P> {
         self.elapsed[l] = 0;
     }
 
-    /// Observes lane `l`, by way of a state of its own: the compiler leaves out the other seven, and to
-    /// read eight numbers at once right after one of them was written takes long.
+    /// Writes the observation of lane `l` to `slot`.
+    ///
+    /// It is computed from a copy of the state with lane `l` in every lane. So the compiler leaves out the
+    /// other seven lanes, and no vector is read that had one of its elements written just before, for which
+    /// the processor would have to wait.
     #[inline(always)]
     fn observe(&self, l: usize, slot: &mut [f32]) {
         let state = alike::<P>(|c| self.state.as_ref()[c][l]);
@@ -171,7 +182,7 @@ impl Stepping for Lanes {
 
     fn make<P: Physics>(
         seeds: &[u128],
-    ) -> Result<Box<dyn Batch<FlatObs, OptionalInfo>>, RloxError> {
+    ) -> Result<Box<dyn EnvBatch<FlatObs, OptionalInfo>>, RloxError> {
         let mut all = reserved(seeds.len().div_ceil(LANES))?;
         for seeds in seeds.chunks(LANES) {
             let mut rngs = reserved(seeds.len())?;
@@ -186,7 +197,7 @@ impl Stepping for Lanes {
     }
 }
 
-impl<P: Physics> Batch<FlatObs, OptionalInfo> for Vec<Eight<P>> {
+impl<P: Physics> EnvBatch<FlatObs, OptionalInfo> for Vec<Eight<P>> {
     fn reseed(&mut self, i: usize, seed: u128) {
         self[i / LANES].rngs[i % LANES] = seeding::rng_from_seed(seed);
     }

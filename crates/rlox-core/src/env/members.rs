@@ -1,5 +1,5 @@
-//! Environments one by one, each behind a box of its own: the form before P19. P2 and P10 vary within it
-//! where observations are put and what a step reports besides.
+//! P19's baseline: environments are stepped one after the other, each a trait object of its own. P2 and
+//! P10 vary how their observations are stored and what a step reports besides.
 
 use std::marker::PhantomData;
 
@@ -12,30 +12,34 @@ use super::physics::{Bounds, LANES, Physics};
 use super::scalar::RLEnv;
 use super::seeding;
 use super::spaces::{Action, Actions};
-use super::stepping::{Batch, Outcome, Share, Stepping};
+use super::stepping::{EnvBatch, Outcome, Share, Stepping};
 use crate::memory::reserved;
 use crate::{RloxError, pool};
 
-/// From here on a step is shared among threads. A built-in environment steps in some 0.1 µs and
-/// handing work to Rayon costs some 8 µs: a few hundred of them break even on two cores.
+/// The number of environments from which on several threads share a step. A built-in environment steps
+/// in some 0.1 µs, and handing work to Rayon costs some 8 µs: with a few hundred environments two
+/// threads are about as fast as one.
 pub const PARALLEL_ENVS: usize = 512;
-/// Environments that a thread takes at least, so that the hand-over is paid by work.
+/// The least number of environments that a thread takes, so that stepping them takes longer than handing
+/// them over.
 const PER_THREAD: usize = 128;
 
-/// One environment with its generator and time limit. `O` is where observations are put (P2), `I` what a
-/// step reports besides (P10). It also names the form of
-/// [`Stepping`] that holds one for each environment.
+/// One environment with its random numbers and its time limit. `O` says how observations are stored (P2's
+/// seam), `I` what a step reports besides (P10's seam). As an implementation of [`Stepping`], the type
+/// stands for P19's baseline, which has a `Member` for each environment.
 pub struct Member<O, I> {
     env: Box<dyn RLEnv<I>>,
     rng: Pcg64,
+    /// The number of steps that the episode has had so far.
     elapsed: u32,
+    /// The number of steps after which it is truncated.
     limit: u32,
     initial_bounds: &'static [Bounds],
     store: PhantomData<fn() -> O>,
 }
 
-/// What a member did in a step.
-struct Done<I> {
+/// The result of a member's step.
+struct MemberStep<I> {
     reward: f64,
     terminated: bool,
     truncated: bool,
@@ -50,9 +54,10 @@ impl<O: ObsStore, I: StepInfo> Member<O, I> {
         self.elapsed = 0;
     }
 
-    /// Steps with a valid action, and observes into a slot of any store.
+    /// Steps with a valid action, starts a new episode if this one ended, and writes the observation to
+    /// `slot`, which may be of another store than `O`.
     #[inline]
-    fn step_one<S: ObsStore>(&mut self, action: Action<'_>, slot: &mut S::Slot) -> Done<I> {
+    fn step_one<S: ObsStore>(&mut self, action: Action<'_>, slot: &mut S::Slot) -> MemberStep<I> {
         let transition = self.env.step(action, self.elapsed);
         self.elapsed += 1;
         let truncated = self.elapsed >= self.limit;
@@ -62,7 +67,7 @@ impl<O: ObsStore, I: StepInfo> Member<O, I> {
             last
         });
         S::observe(&*self.env, slot);
-        Done {
+        MemberStep {
             reward: transition.reward,
             terminated: transition.terminated,
             truncated,
@@ -71,7 +76,8 @@ impl<O: ObsStore, I: StepInfo> Member<O, I> {
         }
     }
 
-    /// One after the other, by this thread.
+    /// Steps all members one after the other, on this thread. `keep(i, info)` gets what the step of member
+    /// `i` reports besides.
     fn step_in_turn<'a, S: ObsStore>(
         all: &mut [Self],
         actions: Actions<'_>,
@@ -102,7 +108,7 @@ impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
         size_of::<Self>() + size_of::<P::State>() / LANES
     }
 
-    fn make<P: Physics>(seeds: &[u128]) -> Result<Box<dyn Batch<O, I>>, RloxError> {
+    fn make<P: Physics>(seeds: &[u128]) -> Result<Box<dyn EnvBatch<O, I>>, RloxError> {
         let mut all = reserved(seeds.len())?;
         all.extend(seeds.iter().map(|&seed| Self {
             env: P::alone(),
@@ -116,7 +122,7 @@ impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
     }
 }
 
-impl<O: ObsStore, I: StepInfo> Batch<O, I> for Vec<Member<O, I>> {
+impl<O: ObsStore, I: StepInfo> EnvBatch<O, I> for Vec<Member<O, I>> {
     fn reseed(&mut self, i: usize, seed: u128) {
         self[i].rng = seeding::rng_from_seed(seed);
     }

@@ -1,12 +1,13 @@
-//! Environments: the built-in ones, and many of them stepped together.
+//! The built-in environments, and many copies of one of them stepped together.
 //!
-//! [`physics`] says what an environment is, [`builtins`] lists those there are, a file each, and
-//! [`vec_env`] is the engine: a batch of one of them with same-step autoreset. [`seeding`] gives a
-//! seed the meaning that it has in Gymnasium.
+//! [`physics`] says what an environment is, and [`builtins`] lists the environments, one file each.
+//! [`vec_env`] steps many copies of one environment together, with same-step autoreset. [`seeding`] makes
+//! random numbers from a seed as NumPy does, so that episodes start as Gymnasium's do.
 //!
-//! How the engine holds the environments is the seam of P19, [`stepping`]: [`lanes`] is what ships,
-//! [`members`] the form before, made of environments that [`scalar`] states one by one. [`obs_store`]
-//! and [`info`] are the seams of P2 and P10, within the form before.
+//! How the copies are stored and stepped is P19's seam, [`stepping`]. [`lanes`] is the optimised form,
+//! which ships: eight copies at a time. [`members`] is the baseline, which steps copy after copy, each an
+//! environment of [`scalar`]. [`obs_store`] and [`info`] are the seams of P2 and P10, which vary parts of
+//! that baseline.
 
 pub mod builtins;
 pub mod info;
@@ -23,8 +24,9 @@ mod tests;
 mod trig;
 pub mod vec_env;
 
-/// What may vary in how environments are stepped.
+/// The seams of the environments.
 pub trait EnvWiring: std::fmt::Debug + Send + Sync + 'static {
-    /// P19: how environments are held, and what steps them; P2 and P10 vary the form before.
+    /// P19: how many copies of an environment are stored and stepped. The baseline's type also names the
+    /// forms of P2 and P10.
     type Stepping: stepping::Stepping;
 }

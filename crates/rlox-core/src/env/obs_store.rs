@@ -1,4 +1,4 @@
-//! P2's seam: where the observations of a step are put, environment by environment.
+//! P2's seam: how the latest observations of many environments are stored.
 
 use rayon::prelude::*;
 
@@ -7,30 +7,30 @@ use super::scalar::RLEnv;
 use crate::RloxError;
 use crate::memory::{reserved, zeros};
 
-/// Holds the observations of `n_envs` environments.
+/// Stores one observation of each of `n_envs` environments.
 pub trait ObsStore: Sized + Send + Sync + 'static {
-    /// The place of one environment.
+    /// The place of one environment's observation.
     type Slot: ?Sized + Send;
 
-    /// A store of zeros.
+    /// A store whose observations are zeros.
     ///
     /// # Errors
     /// If there is no memory for it.
     fn new(n_envs: usize, obs_dim: usize) -> Result<Self, RloxError>;
 
-    /// The places, in the order of the environments.
+    /// The slots, in the order of the environments.
     fn slots(&mut self) -> impl Iterator<Item = &mut Self::Slot>;
 
-    /// The same, for several threads.
+    /// The slots as an iterator that several threads can share.
     fn par_slots(&mut self) -> impl IndexedParallelIterator<Item = &mut Self::Slot>;
 
-    /// Observes `env` into its place.
+    /// Writes the observation of `env` to `slot`.
     fn observe<I: StepInfo>(env: &dyn RLEnv<I>, slot: &mut Self::Slot);
 
     /// The observations, in the order of the environments.
     fn rows(&self) -> impl Iterator<Item = &[f32]>;
 
-    /// Copies them to `out`, `[n_envs * obs_dim]`.
+    /// Copies the observations to `out`, `[n_envs * obs_dim]`.
     fn copy_to(&self, out: &mut [f32]) {
         let mut rest = out;
         for row in self.rows() {
@@ -41,7 +41,7 @@ pub trait ObsStore: Sized + Send + Sync + 'static {
     }
 }
 
-/// The baseline: a vector of vectors; every observation is a new vector.
+/// P2's baseline: each observation is a vector of its own, which every step allocates anew.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PerEnvObs(Vec<Vec<f32>>);
 
@@ -74,15 +74,16 @@ impl ObsStore for PerEnvObs {
     }
 }
 
-/// One piece of memory that stays; every environment writes its observation in place.
+/// P2's optimised form: all observations lie in one vector, which every step overwrites in place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlatObs {
     obs_dim: usize,
+    /// `[n_envs * obs_dim]`
     values: Vec<f32>,
 }
 
 impl FlatObs {
-    /// All of it, `[n_envs * obs_dim]`.
+    /// All observations, `[n_envs * obs_dim]`, to be overwritten.
     pub(crate) fn values_mut(&mut self) -> &mut [f32] {
         &mut self.values
     }

@@ -1,76 +1,79 @@
-//! What an environment is: its spaces, where its episodes start, and one step for eight of it.
+//! What an environment is: its spaces, how its initial state is drawn, and one step of eight copies.
 //!
-//! Everything else is made from that: [`super::lanes`] holds and steps any number of environments,
-//! [`super::scalar`] one alone, and [`super::builtins`] finds an environment by its id.
+//! The rest of `env` is generic over that: [`super::lanes`] steps any number of copies,
+//! [`super::scalar`] a single one, and [`super::builtins`] finds an environment by its id.
 
 use super::info::StepInfo;
 use super::scalar::{OneLane, RLEnv};
 use super::spaces::{LaneAction, Space};
 
-/// Environments that are stepped together: as many as an AVX-512 register holds f64.
+/// How many copies of an environment are stepped at a time: as many as an AVX-512 register holds f64.
 pub const LANES: usize = 8;
 
 /// `(low, high)` of the uniform draw of one component of the initial state.
 pub type Bounds = (f64, f64);
 
-/// An environment whose state is a few real numbers. A type that implements it is a name, not a value.
+/// An environment whose state is a few real numbers. The types that implement this trait have no values:
+/// each only names an environment.
 ///
-/// The state is kept in f64, component by component: `state[c][l]` is component `c` of the environment
-/// in lane `l`. Each lane depends on itself alone, and everything is `#[inline(always)]` arithmetic in
-/// loops over the lanes, so that the compiler makes one instruction of eight operations. No operation
-/// may depend on the instruction set (no `mul_add`): all of them give the same bits.
+/// Eight copies are stepped together. A lane is the place of one of them: `state[c][l]` is component `c`
+/// of the copy in lane `l`, in f64. No lane depends on another, and `step` and `rows` are
+/// `#[inline(always)]` arithmetic in loops over the lanes, so that the compiler can do the operation of
+/// all eight lanes by one instruction. Every instruction set must give the same bits, so `mul_add`,
+/// which only some sets round once, is not used.
 pub trait Physics: Sized + Send + 'static {
-    /// Its id in Gymnasium.
+    /// The environment's id in Gymnasium.
     const ID: &'static str;
     /// Steps after which an episode is truncated.
     const MAX_EPISODE_STEPS: u32;
-    /// Where the components of an initial state are drawn from, in the order of the draws. Components
-    /// beyond these are not drawn: they start at zero.
+    /// The bounds that the first components of an initial state are drawn within, in the order of the
+    /// draws. The other components start at zero, and take no random number.
     const INITIAL_BOUNDS: &'static [Bounds];
 
     /// `[[f64; LANES]; N]` for a state of `N` components.
     type State: Copy + Default + Send + AsRef<[[f64; LANES]]> + AsMut<[[f64; LANES]]>;
     /// The action of one environment: `i64` for an index, `[f32; N]` for `N` real numbers.
     type Action: LaneAction;
-    /// `[[f32; N]; LANES]` for observations of `N` numbers.
+    /// The observations of the eight copies: `[[f32; N]; LANES]` for observations of `N` numbers.
     type Rows: Rows;
 
-    /// Space of the observations.
+    /// The space of the observations.
     fn observation_space() -> Space;
 
-    /// Space of the actions. Actions within a discrete space are all that is ever passed to `step`;
-    /// those of a continuous one are finite, and may lie beyond its bounds.
+    /// The space of the actions. `step` gets only indices of a discrete space, and of a box only finite
+    /// numbers, which may lie beyond its bounds.
     fn action_space() -> Space;
 
-    /// A drawn component of the initial state, as the environment keeps it.
+    /// The component of an initial state that follows from a drawn number: by default the number itself.
+    /// Environments that Gymnasium starts in float32 round it.
     #[inline(always)]
     fn kept(drawn: f64) -> f64 {
         drawn
     }
 
-    /// One step from `state`, which comes by value so that it stays in registers. `elapsed` are the steps of
-    /// each episode so far.
+    /// One step of all lanes from `state`, which is passed by value so that it stays in registers.
+    /// `elapsed` has the number of steps that each lane's episode has had so far.
     fn step(
         state: Self::State,
         elapsed: &[u32; LANES],
         actions: &[Self::Action; LANES],
     ) -> Moved<Self::State>;
 
-    /// The observations of a state.
+    /// The observations of all lanes in `state`.
     fn rows(state: &Self::State) -> Self::Rows;
 
-    /// One such environment behind a box: the form before P2, P10 and P19.
+    /// A single environment behind a trait object: the baseline of P2, P10 and P19 steps such ones.
     fn alone<I: StepInfo>() -> Box<dyn RLEnv<I>> {
         Box::new(OneLane::<Self>::default())
     }
 }
 
-/// Components of the state of `P`.
+/// The number of components that the state of `P` has.
 pub(crate) fn components<P: Physics>() -> usize {
     P::State::default().as_ref().len()
 }
 
-/// Eight environments in the same state, whose components `of` gives.
+/// The state of eight lanes with the same components: `of(c)` is component `c` of each.
 #[inline(always)]
 pub(crate) fn alike<P: Physics>(of: impl Fn(usize) -> f64) -> P::State {
     let mut state = P::State::default();
@@ -80,26 +83,27 @@ pub(crate) fn alike<P: Physics>(of: impl Fn(usize) -> f64) -> P::State {
     state
 }
 
-/// What a step gives. The time limit is no part of it: whoever counts the steps truncates.
+/// The result of a step of eight lanes. It does not say whether an episode is truncated: that follows
+/// from the number of its steps, which the caller counts.
 #[derive(Debug, Clone, Copy)]
 pub struct Moved<S> {
-    /// The state after it.
+    /// The state after the step.
     pub state: S,
-    /// Rewards of the step.
+    /// The reward of each lane.
     pub rewards: [f64; LANES],
-    /// Whether the step reached a terminal state.
+    /// Whether each lane reached a terminal state.
     pub terminated: [bool; LANES],
 }
 
-/// Observations of eight environments.
+/// The observations of eight lanes.
 pub trait Rows {
-    /// Numbers of an observation.
+    /// How many numbers an observation has.
     const WIDTH: usize;
 
-    /// All of them, environment by environment `[LANES * WIDTH]`.
+    /// All observations, lane after lane, `[LANES * WIDTH]`.
     fn flat(&self) -> &[f32];
 
-    /// That of lane `l`.
+    /// The observation of lane `l`.
     #[inline(always)]
     fn row(&self, l: usize) -> &[f32] {
         &self.flat()[l * Self::WIDTH..][..Self::WIDTH]

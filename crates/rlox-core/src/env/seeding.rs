@@ -1,16 +1,18 @@
-//! A seed means here what it means to NumPy: `default_rng(seed).uniform` draws the same numbers, bit
-//! by bit, so that a seeded environment starts where Gymnasium's does.
+//! Random numbers from a seed as NumPy makes them: the same as of `default_rng(seed).uniform`, to the bit.
+//! So an environment with a seed starts in the same state as Gymnasium's.
 //!
-//! Sources: M. E. O'Neill, "Developing a seed_seq alternative" (2015), as fixed by NumPy's
-//! `SeedSequence` (pool of four words); PCG XSL RR 128/64 (O'Neill, 2014) from `rand_pcg`.
+//! Sources: M. E. O'Neill, "Developing a seed_seq alternative" (2015), in the form of NumPy's
+//! `SeedSequence` with a pool of four words; PCG XSL RR 128/64 (O'Neill, 2014) from `rand_pcg`.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
+/// Words of `SeedSequence`'s pool.
 const POOL_SIZE: usize = 4;
 const SHIFT: u32 = 16;
 
-/// A multiplicative hash whose constant moves on with every word.
+/// `SeedSequence`'s hash of a word. Its constant is multiplied at each word, so that equal words get
+/// different hashes.
 struct Hash {
     constant: u32,
     multiplier: u32,
@@ -34,6 +36,7 @@ impl Hash {
     }
 }
 
+/// `SeedSequence`'s mixture of a word `x` of the pool with a hash `y`.
 fn mix(x: u32, y: u32) -> u32 {
     let word = x
         .wrapping_mul(0xca01_f9dd)
@@ -43,8 +46,8 @@ fn mix(x: u32, y: u32) -> u32 {
 
 /// The generator of `numpy.random.default_rng(seed)`.
 ///
-/// A 128-bit seed fills the pool of four words exactly, so that shorter seeds are zero-extended and
-/// no entropy is left to fold in.
+/// The four 32-bit words of a 128-bit seed fill the pool exactly. NumPy fills the pool up with zeros for
+/// shorter seeds, and mixes further words in for longer ones, which a `u128` cannot be.
 pub fn rng_from_seed(seed: u128) -> Pcg64 {
     let mut hash = Hash::ENTROPY;
     let mut pool: [u32; POOL_SIZE] = std::array::from_fn(|i| hash.next((seed >> (32 * i)) as u32));
@@ -56,12 +59,13 @@ pub fn rng_from_seed(seed: u128) -> Pcg64 {
 
     let mut hash = Hash::OUTPUT;
     let words: [u32; 8] = std::array::from_fn(|i| hash.next(pool[i % POOL_SIZE]));
-    // Each 64-bit half is little-endian in its words, but the high half comes first.
+    // The first four words are PCG's state, the others its stream. NumPy makes a number of 64 bits from
+    // two words, the low one first, and one of 128 bits from two such numbers, the high one first.
     let half = |i: usize| u128::from(words[2 * i]) | u128::from(words[2 * i + 1]) << 32;
     Pcg64::new(half(0) << 64 | half(1), half(2) << 64 | half(3))
 }
 
-/// A draw from `[low, high)` with 53 random bits, NumPy's `Generator.uniform`.
+/// A number from `[low, high)` with 53 random bits, as NumPy's `Generator.uniform` draws it.
 #[inline]
 pub fn uniform(rng: &mut Pcg64, low: f64, high: f64) -> f64 {
     let unit = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;

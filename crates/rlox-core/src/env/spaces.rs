@@ -2,12 +2,12 @@
 
 use crate::error::{RloxError, check_len};
 
-/// The set that observations or actions come from.
+/// The set of valid observations or actions of an environment, as in Gymnasium.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Space {
     /// The integers `0..n`.
     Discrete(usize),
-    /// A box of reals; bounds per component, infinite where there is none.
+    /// Vectors of real numbers within bounds. The bound of a component may be infinite.
     Box {
         /// Lower bounds.
         low: Vec<f32>,
@@ -17,7 +17,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// A box that is symmetric around zero.
+    /// The box with the bounds -`high` and `high`.
     pub fn symmetric(high: Vec<f32>) -> Self {
         Self::Box {
             low: high.iter().map(|bound| -bound).collect(),
@@ -25,7 +25,7 @@ impl Space {
         }
     }
 
-    /// Numbers an element takes.
+    /// How many numbers an element of the space has.
     pub fn dim(&self) -> usize {
         match self {
             Self::Discrete(_) => 1,
@@ -34,28 +34,34 @@ impl Space {
     }
 }
 
-/// The action of one environment, valid for its action space.
+/// The action of one environment. It is valid for the environment's action space.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Action<'a> {
-    /// Index into a discrete space.
+    /// The index of a discrete action.
     Discrete(usize),
-    /// Components of a continuous one.
+    /// The components of a continuous action.
     Continuous(&'a [f32]),
 }
 
-/// The actions of all environments.
+/// The actions of many environments, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Actions<'a> {
-    /// `[n_envs]` indices.
+    /// Indices, `[n_envs]`.
     Discrete(&'a [i64]),
-    /// `[n_envs * act_dim]` components, environment by environment.
+    /// Components, `[n_envs * act_dim]`, environment after environment.
     Continuous(&'a [f32]),
 }
 
 impl<'a> Actions<'a> {
-    /// Checks the kind, the number and every value, before any environment moves.
+    /// Checks that these are valid actions of `n_envs` environments. It is called before a step, so that
+    /// with a bad action no environment moves.
     ///
-    /// A continuous action beyond the bounds is valid, as in Gymnasium: what it does is the environment's.
+    /// A continuous action beyond the bounds is valid, as in Gymnasium: each environment defines what
+    /// such an action does.
+    ///
+    /// # Errors
+    /// If the actions are of the other kind or of another number, an index is outside of the space, or a
+    /// component is not finite.
     pub fn check(&self, space: &Space, n_envs: usize) -> Result<(), RloxError> {
         match space {
             Space::Discrete(n) => {
@@ -87,7 +93,7 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// Those of a discrete space.
+    /// The indices; an error if the actions are continuous.
     fn indices(self) -> Result<&'a [i64], RloxError> {
         match self {
             Self::Discrete(actions) => Ok(actions),
@@ -98,7 +104,7 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// Those of a continuous space.
+    /// The components; an error if the actions are discrete.
     fn components(self) -> Result<&'a [f32], RloxError> {
         match self {
             Self::Continuous(actions) => Ok(actions),
@@ -109,7 +115,7 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// Numbers in the action of one of `n_envs` environments; the batch has been checked.
+    /// How many numbers the action of one of `n_envs` environments has. [`Self::check`] has been called.
     pub(crate) fn per_env(&self, n_envs: usize) -> usize {
         match self {
             Self::Discrete(_) => 1,
@@ -117,7 +123,7 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// The action of environment `i`; the batch has been checked.
+    /// The action of environment `i`, which has `dim` numbers. [`Self::check`] has been called.
     #[inline]
     pub(crate) fn of(&self, i: usize, dim: usize) -> Action<'a> {
         match self {
@@ -127,15 +133,15 @@ impl<'a> Actions<'a> {
     }
 }
 
-/// The action of one environment, as [`super::physics::Physics::step`] takes it.
+/// The type of one lane's action in [`super::physics::Physics::step`].
 pub trait LaneAction: Copy + Default + Send {
-    /// The actions of a batch, one an environment.
+    /// The actions of many environments as a slice with one element for each.
     ///
     /// # Errors
-    /// If they are of another kind.
+    /// If they are of the other kind: discrete or continuous.
     fn all(actions: Actions<'_>) -> Result<&[Self], RloxError>;
 
-    /// The action of one environment, if it is of this kind.
+    /// The action of one environment as this type; None if it is of the other kind.
     fn one(action: Action<'_>) -> Option<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! P19's seam: how environments of one kind are held, and what steps them.
+//! P19's seam: how many copies of an environment are stored and stepped.
 
 use super::info::StepInfo;
 use super::obs_store::ObsStore;
@@ -7,47 +7,50 @@ use super::spaces::Actions;
 use crate::RloxError;
 use crate::memory::reserved;
 
-/// A form of holding environments: the one thing that varies between variants of
-/// [`super::vec_env::VecEnv`]. A type that implements it is a name of that form.
+/// A form of P19 for [`super::vec_env::VecEnv`]. The types that implement this trait only name a form.
 pub trait Stepping: 'static {
-    /// Where observations are put.
+    /// How observations are stored.
     type Obs: ObsStore;
-    /// Further facts about a step.
+    /// What a step reports besides.
     type Info: StepInfo;
 
-    /// What an environment takes in memory, at least, without observations and outcome.
+    /// How many bytes each environment takes, at least, without its observations and results.
     fn bytes_per_env<P: Physics>() -> usize;
 
-    /// Environments of one kind, with these seeds; without a state as yet.
+    /// Makes a copy of `P` for each seed. They must be reset before the first step.
     ///
     /// # Errors
     /// If there is no memory for them.
-    fn make<P: Physics>(seeds: &[u128])
-    -> Result<Box<dyn Batch<Self::Obs, Self::Info>>, RloxError>;
+    fn make<P: Physics>(
+        seeds: &[u128],
+    ) -> Result<Box<dyn EnvBatch<Self::Obs, Self::Info>>, RloxError>;
 }
 
-/// Environments of one kind, each with its own generator and time limit. What kind they are is known
-/// behind this table of methods, which is called once a step for all of them.
-pub trait Batch<O: ObsStore, I>: Send {
-    /// A new stream of random numbers for environment `i`.
+/// Many copies of one environment, each with its own random numbers and episode.
+///
+/// It is used as a trait object: the caller does not know which [`Physics`] it steps, and a step is one
+/// virtual call for all environments.
+pub trait EnvBatch<O: ObsStore, I>: Send {
+    /// Gives environment `i` new random numbers, which follow from `seed`.
     fn reseed(&mut self, i: usize, seed: u128);
 
-    /// Starts an episode of environment `i`, from a state drawn within `bounds`.
+    /// Starts an episode of environment `i`, in a state drawn within `bounds`.
     fn reset(&mut self, i: usize, bounds: &[Bounds]);
 
-    /// The state of environment `i`, and the steps of its episode so far.
+    /// The state of environment `i`, and the number of steps that its episode has had so far.
     fn state(&self, i: usize) -> (Vec<f64>, u32);
 
-    /// Puts environment `i` into `state`, which has its length, `elapsed` steps into its episode.
+    /// Puts environment `i` into `state`, as if its episode had had `elapsed` steps so far. `state` has a
+    /// number for each component.
     fn set_state(&mut self, i: usize, state: &[f64], elapsed: u32);
 
-    /// Observes environment `i` into `slot`.
+    /// Writes the observation of environment `i` to `slot`.
     fn observe(&self, i: usize, slot: &mut O::Slot);
 
-    /// Steps all of them, with actions that [`Actions::check`] has let through.
+    /// Steps all environments, with autoreset. The caller has called [`Actions::check`].
     ///
     /// # Errors
-    /// If it has not, and they are found to be of another kind; then none has moved.
+    /// If the actions are of the other kind, discrete or continuous. Then no environment moves.
     fn step(
         &mut self,
         actions: Actions<'_>,
@@ -56,20 +59,21 @@ pub trait Batch<O: ObsStore, I>: Send {
         outcome: Outcome<'_>,
     ) -> Result<(), RloxError>;
 
-    /// All of them, `n` at a time and fewer at the end, for threads that step on their own. `n` is a
-    /// multiple of [`super::physics::LANES`].
+    /// The environments in shares of `n`, of which the last may be smaller, so that each share can be
+    /// stepped by a thread of its own. `n` is a multiple of [`super::physics::LANES`].
     ///
     /// # Errors
     /// If there is no memory for the list.
     fn shares(&mut self, n: usize) -> Result<Vec<Box<dyn Share + '_>>, RloxError>;
 }
 
-/// Some of the environments of a [`Batch`].
+/// Some of the environments of an [`EnvBatch`].
 pub trait Share: Send {
-    /// Steps them as [`Batch::step`] does, with observations `[n_envs * obs_dim]` in the caller's memory.
+    /// Steps these environments as [`EnvBatch::step`] does. The observations are written to `obs`,
+    /// `[n_envs * obs_dim]`.
     ///
     /// # Errors
-    /// As there.
+    /// As [`EnvBatch::step`].
     fn step(
         &mut self,
         actions: Actions<'_>,
@@ -78,7 +82,7 @@ pub trait Share: Send {
     ) -> Result<(), RloxError>;
 }
 
-/// Where a step of `n_envs` environments puts what it gives besides the observations.
+/// The memory that a step of `n_envs` environments writes its results to, except the observations.
 #[derive(Debug)]
 pub struct Outcome<'a> {
     /// `[n_envs]`
@@ -87,20 +91,22 @@ pub struct Outcome<'a> {
     pub terminated: &'a mut [bool],
     /// `[n_envs]`
     pub truncated: &'a mut [bool],
-    /// Emptied first.
+    /// The step empties it first.
     pub final_obs: &'a mut Finals,
 }
 
-/// The last observations of the episodes that ended in a step, in the order of the environments.
+/// The last observation of each episode that ended in a step, in the order of the environments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finals {
     obs_dim: usize,
+    /// The indices of the environments whose episodes ended, ascending.
     envs: Vec<usize>,
+    /// Their last observations, `[envs.len() * obs_dim]`.
     obs: Vec<f32>,
 }
 
 impl Finals {
-    /// None, with room for one an environment.
+    /// No observations yet, with memory for one of each environment.
     ///
     /// # Errors
     /// If there is no memory for them.
@@ -112,10 +118,10 @@ impl Finals {
         })
     }
 
-    /// The same, in memory of its own.
+    /// A copy.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no memory for it.
     pub fn try_clone(&self) -> Result<Self, RloxError> {
         let (mut envs, mut obs) = (reserved(self.envs.len())?, reserved(self.obs.len())?);
         envs.extend_from_slice(&self.envs);
@@ -124,35 +130,35 @@ impl Finals {
         Ok(Self { obs_dim, envs, obs })
     }
 
-    /// Forgets them; the memory stays.
+    /// Empties it, but keeps its memory.
     pub fn clear(&mut self) {
         self.envs.clear();
         self.obs.clear();
     }
 
-    /// Adds that of environment `env`, which comes after those already here.
+    /// Adds the last observation of environment `env`. Environments are added in ascending order.
     pub fn push(&mut self, env: usize, obs: &[f32]) {
         self.envs.push(env);
         self.obs.extend_from_slice(obs);
     }
 
-    /// The environments whose episodes ended.
+    /// The indices of the environments whose episodes ended, ascending.
     pub fn envs(&self) -> &[usize] {
         &self.envs
     }
 
-    /// Their last observations `[envs().len() * obs_dim]`.
+    /// The last observations of these environments, `[envs().len() * obs_dim]`.
     pub fn obs(&self) -> &[f32] {
         &self.obs
     }
 
-    /// Both, one by one.
+    /// Each environment whose episode ended, with its last observation.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &[f32])> {
         let rows = self.obs.chunks_exact(self.obs_dim);
         self.envs.iter().copied().zip(rows)
     }
 
-    /// That of environment `env`, if its episode ended.
+    /// The last observation of environment `env`, if its episode ended.
     pub fn get(&self, env: usize) -> Option<&[f32]> {
         let at = self.envs.binary_search(&env).ok()?;
         self.obs.chunks_exact(self.obs_dim).nth(at)

@@ -163,7 +163,7 @@ fn the_left_wall_stops_a_car() {
     assert_eq!(state, [-1.2, 0.0]);
 }
 
-/// The second start is drawn from where the first one left the stream.
+/// The next reset goes on with the random numbers where the last one stopped.
 #[test]
 fn what_is_not_drawn_starts_at_zero_and_takes_no_random_number() {
     let mut env = VecEnv::new(builtins::MountainCarContinuous::ID, 1, 9).unwrap();

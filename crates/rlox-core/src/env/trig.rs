@@ -1,28 +1,30 @@
 //! Sine and cosine of eight angles at once.
 //!
-//! The angle is reduced to [-pi/4, pi/4] by a multiple of pi/2 that is subtracted in three pieces
-//! (Cody and Waite, 1980), and the Taylor series there stop where the next term no longer counts.
-//! Within two units in the last place; of additions and multiplications alone, so that every
+//! Each angle is reduced to [-pi/4, pi/4]: a multiple of pi/2 is subtracted in three pieces (Cody and
+//! Waite, 1980). There the Taylor series are summed, up to the last term that can change the result. The
+//! error is at most two units in the last place. Only additions and multiplications are used, so every
 //! instruction set gives the same bits.
 
 use std::f64::consts::FRAC_2_PI;
 
 use super::physics::LANES;
 
-/// pi/2 in three pieces, the first two of 33 bits: their products with a quadrant are exact.
+/// pi/2 as the sum of three pieces. The first two have 33 significant bits, so that their products with
+/// the number of quadrants, which has at most 20, are exact.
 const HALF_PI: [f64; 3] = [
     f64::from_bits(0x3ff9_21fb_5440_0000),
     f64::from_bits(0x3dd0_b461_1a60_0000),
     f64::from_bits(0x3ba3_198a_2e03_7073),
 ];
-/// A number of this size has no bits below one: adding it rounds to an integer, which is then what the
-/// lowest bits hold.
+/// Adding this number rounds to an integer, since f64 of its size are whole numbers. The lowest bits of
+/// the sum are those of the integer.
 const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
-/// Beyond this angle the count of quadrants has more than 20 bits, and its products with [`HALF_PI`] are no
-/// longer exact: such angles are left to the library.
+/// The largest angle that is reduced here. Beyond it the number of quadrants has more than 20 bits, and
+/// its products with [`HALF_PI`] would be rounded, so the standard library is called.
 const LIMIT: f64 = 1e6;
 
-/// `1 / n!`, with the sign of the series.
+/// The coefficients of sine's Taylor series from the angle's third power on: `1 / n!`, with
+/// alternating signs.
 const SIN: [f64; 8] = [
     -1.0 / 6.0,
     1.0 / 120.0,
@@ -33,6 +35,7 @@ const SIN: [f64; 8] = [
     -1.0 / 1_307_674_368_000.0,
     1.0 / 355_687_428_096_000.0,
 ];
+/// The coefficients of cosine's Taylor series from the angle's fourth power on.
 const COS: [f64; 7] = [
     1.0 / 24.0,
     -1.0 / 720.0,
@@ -43,7 +46,7 @@ const COS: [f64; 7] = [
     1.0 / 20_922_789_888_000.0,
 ];
 
-/// Sines and cosines.
+/// The sine and the cosine of each angle.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -65,12 +68,13 @@ pub(super) fn sin_cos(angles: &[f64; LANES]) -> ([f64; LANES], [f64; LANES]) {
         let sin = r + r * z * series;
         let [c0, c1, c2, c3, c4, c5, c6] = COS;
         let series = c0 + z * (c1 + z * (c2 + z * (c3 + z * (c4 + z * (c5 + z * c6)))));
-        // What 1 - z/2 loses by rounding goes to the small terms.
+        // `(1 - most) - half` is the rounding error of `1 - half`. It is added to the small terms.
         let half = 0.5 * z;
         let most = 1.0 - half;
         let cos = most + (((1.0 - most) - half) + z * z * series);
 
-        // The quadrant's lowest bit exchanges the two, the next one turns the sign.
+        // In odd quadrants sine and cosine are exchanged. The sine is negative in quadrants 2 and 3, the
+        // cosine in 1 and 2: the sign follows from the second bit of the quadrant, or of the next one.
         let quadrant = shifted.to_bits();
         let odd = quadrant & 1 == 1;
         let (sine, cosine) = if odd { (cos, sin) } else { (sin, cos) };
@@ -78,7 +82,7 @@ pub(super) fn sin_cos(angles: &[f64; LANES]) -> ([f64; LANES], [f64; LANES]) {
         cosines[l] = f64::from_bits(cosine.to_bits() ^ ((quadrant.wrapping_add(1) & 2) << 62));
     }
     if !angles.iter().all(|angle| angle.abs() <= LIMIT) {
-        // Those alone: what an environment does must not depend on its neighbours.
+        // Only the lanes beyond the limit are replaced, so that no lane's result depends on the others.
         for l in 0..LANES {
             let within = angles[l].abs() <= LIMIT;
             if !within {

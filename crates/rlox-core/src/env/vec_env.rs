@@ -1,63 +1,64 @@
-//! Many environments stepped as one, each with its own generator and time limit.
+//! Many copies of one environment, stepped together. Each has its own random numbers and episode.
 //!
-//! Autoreset is same-step: an environment whose episode ends starts the next one within that step,
-//! its observation is the new episode's first, and the last one is kept as `final_obs`, without
-//! which a truncated episode could not be bootstrapped.
+//! Autoreset is Gymnasium's same-step one. When an episode ends, the next one starts within the same step,
+//! and the step returns the first observation of the new episode. The last observation of the old episode
+//! is kept as `final_obs`, since a truncated episode is bootstrapped with its value.
 
 use super::builtins::{self, Builtin};
 use super::info::StepInfo;
 use super::obs_store::ObsStore;
 use super::physics::Bounds;
 use super::spaces::{Actions, Space};
-use super::stepping::{Batch, Finals, Outcome, Share, Stepping};
+use super::stepping::{EnvBatch, Finals, Outcome, Share, Stepping};
 use crate::error::{RloxError, check_len};
 use crate::memory::{fits, reserved, zeros};
 
 pub use super::members::PARALLEL_ENVS;
 
-/// What all environments did in a step.
+/// The results of a step of all environments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchTransition<O, I> {
-    /// Observations after the step; the first ones of the next episode where one has ended.
+    /// The observations after the step. Where an episode ended, it is the first one of the next episode.
     pub obs: O,
-    /// Rewards `[n_envs]`.
+    /// `[n_envs]`
     pub rewards: Vec<f64>,
-    /// Whether the episode reached a terminal state `[n_envs]`.
+    /// Whether the episode reached a terminal state, `[n_envs]`.
     pub terminated: Vec<bool>,
-    /// Whether the episode reached its time limit `[n_envs]`.
+    /// Whether the episode reached its time limit, `[n_envs]`.
     pub truncated: Vec<bool>,
-    /// The last observation of each episode that has ended.
+    /// The last observation of each episode that ended.
     pub final_obs: Finals,
-    /// Further facts `[n_envs]`.
+    /// What each environment's step reports besides, `[n_envs]`.
     pub infos: Vec<I>,
 }
 
-/// Which environments to reset, and how; by default all, each from its own stream as it stands.
+/// Which environments to reset, and how. By default all are reset, and the random numbers of each go on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reset<'a> {
-    /// New seeds `[n_envs]`; `None` lets the stream of that environment go on.
+    /// A new seed for each environment, `[n_envs]`. With None the environment's random numbers go on.
     pub seeds: Option<&'a [Option<u128>]>,
-    /// The environments to reset `[n_envs]`.
+    /// Which environments to reset, `[n_envs]`.
     pub mask: Option<&'a [bool]>,
-    /// Where to draw the components of the initial state from, for this reset.
+    /// The bounds of each drawn component of the initial state, for this reset only.
     pub bounds: Option<&'a [Bounds]>,
 }
 
-/// `n_envs` environments of one kind, held in the form `S`.
+/// `n_envs` copies of one environment. `S` is the form in which they are stored and stepped.
 pub struct VecEnv<S: Stepping> {
     kind: Builtin<S>,
     n_envs: usize,
-    envs: Box<dyn Batch<S::Obs, S::Info>>,
+    envs: Box<dyn EnvBatch<S::Obs, S::Info>>,
+    /// The results of the last step. Its observations are current after a reset, too.
     last: BatchTransition<S::Obs, S::Info>,
-    /// Every environment has a state to step from.
+    /// Whether every environment has been reset once, so that it has a state to step from.
     started: bool,
 }
 
 impl<S: Stepping> VecEnv<S> {
-    /// Environments called `env_id`, the i-th seeded with `seed + i`.
+    /// `n_envs` copies of the environment with the id `env_id`. The i-th is seeded with `seed + i`.
     ///
     /// # Errors
-    /// If none is called so, for no environment or more than there is memory for, and for a seed of
+    /// If no environment has this id, `n_envs` is 0 or more than there is memory for, or the seed is
     /// `2^128 - n_envs` or more.
     pub fn new(env_id: &str, n_envs: usize, seed: u128) -> Result<Self, RloxError> {
         let kind = builtins::find::<S>(env_id)?;
@@ -93,56 +94,60 @@ impl<S: Stepping> VecEnv<S> {
         })
     }
 
-    /// What [`Self::new`] puts into memory for an environment, at least.
+    /// How many bytes [`Self::new`] allocates for each environment, at least.
     fn bytes_per_env(kind: &Builtin<S>) -> usize {
-        // The latest observation and an episode's last.
+        // The latest observation, and the last one of an episode.
         let observations = 2 * kind.observation_space.dim() * size_of::<f32>();
-        // A seed, a reward, two flags, and the number of an environment whose episode ended.
+        // The seed, the reward, the two flags, and the environment's index in `Finals`.
         let rest = size_of::<(u128, f64, bool, bool, usize)>() + size_of::<S::Info>();
         kind.bytes + observations + rest
     }
 
-    /// The id they were made by.
+    /// The id of the environment.
     pub fn env_id(&self) -> &'static str {
         self.kind.id
     }
 
-    /// How many they are.
+    /// The number of environments.
     pub fn n_envs(&self) -> usize {
         self.n_envs
     }
 
-    /// Space of one environment's observations.
+    /// The space of one environment's observations.
     pub fn observation_space(&self) -> &Space {
         &self.kind.observation_space
     }
 
-    /// Space of one environment's actions.
+    /// The space of one environment's actions.
     pub fn action_space(&self) -> &Space {
         &self.kind.action_space
     }
 
-    /// Steps after which an episode is truncated.
+    /// The number of steps after which an episode is truncated.
     pub fn max_episode_steps(&self) -> u32 {
         self.kind.max_episode_steps
     }
 
-    /// Where the components of an initial state are drawn from, unless a reset says otherwise.
+    /// The default bounds of each drawn component of an initial state.
     pub fn initial_bounds(&self) -> &'static [Bounds] {
         self.kind.initial_bounds
     }
 
-    /// Whether there is a state to step from.
+    /// Whether every environment has been reset once, which a step requires.
     pub fn is_started(&self) -> bool {
         self.started
     }
 
-    /// Observations as of the last step or reset.
+    /// The observations after the last step or reset.
     pub fn obs(&self) -> &S::Obs {
         &self.last.obs
     }
 
-    /// Starts new episodes; returns the observations of all environments.
+    /// Starts new episodes, and returns the observations of all environments.
+    ///
+    /// # Errors
+    /// If a length does not fit, bounds are not finite or not in ascending order, or the mask leaves out
+    /// an environment that was never reset. Then nothing is reset.
     pub fn reset(&mut self, how: Reset<'_>) -> Result<&S::Obs, RloxError> {
         let n_envs = self.n_envs;
         let bounds = how.bounds.unwrap_or(self.kind.initial_bounds);
@@ -177,7 +182,10 @@ impl<S: Stepping> VecEnv<S> {
         Ok(&self.last.obs)
     }
 
-    /// Steps all environments, or none where an action is bad.
+    /// Steps all environments.
+    ///
+    /// # Errors
+    /// Before the first reset, and for bad actions (see [`Actions::check`]). Then no environment moves.
     pub fn step(
         &mut self,
         actions: Actions<'_>,
@@ -206,20 +214,24 @@ impl<S: Stepping> VecEnv<S> {
         Ok(&self.last)
     }
 
-    /// The environments, `n` at a time, for a caller that steps them by itself and then calls
-    /// [`Self::observe`]; `n` as [`Batch::shares`] has it.
+    /// The environments in shares of `n`, so that the caller can step each share by a thread of its own.
+    /// Afterwards the caller calls [`Self::observe`]. `n` is a multiple of [`super::physics::LANES`].
     pub(crate) fn shares(&mut self, n: usize) -> Result<Vec<Box<dyn Share + '_>>, RloxError> {
         self.envs.shares(n)
     }
 
-    /// Observes every environment as it stands.
+    /// Makes [`Self::obs`] current after steps of [`Self::shares`], which write their observations to
+    /// the caller's memory.
     pub(crate) fn observe(&mut self) {
         for (i, slot) in self.last.obs.slots().enumerate() {
             self.envs.observe(i, slot);
         }
     }
 
-    /// The state of environment `i` and the steps of its episode so far.
+    /// The state of environment `i`, and the number of steps that its episode has had so far.
+    ///
+    /// # Errors
+    /// If there is no environment `i`.
     pub fn state(&self, i: usize) -> Result<(Vec<f64>, u32), RloxError> {
         if i >= self.n_envs {
             return Err(no_such_env(i, self.n_envs));
@@ -227,7 +239,10 @@ impl<S: Stepping> VecEnv<S> {
         Ok(self.envs.state(i))
     }
 
-    /// Puts environment `i` into `state`, `elapsed` steps into its episode.
+    /// Puts environment `i` into `state`, as if its episode had had `elapsed` steps so far.
+    ///
+    /// # Errors
+    /// If there is no environment `i`, or `state` has another length or a number that is not finite.
     pub fn set_state(&mut self, i: usize, state: &[f64], elapsed: u32) -> Result<(), RloxError> {
         let Some(slot) = self.last.obs.slots().nth(i) else {
             return Err(no_such_env(i, self.n_envs));
@@ -237,14 +252,17 @@ impl<S: Stepping> VecEnv<S> {
             let problem = format!("is {} at index {at}, expected finite numbers", state[at]);
             return Err(RloxError::argument("state", problem));
         }
-        let elapsed = elapsed.min(u32::MAX - 1); // the next step is counted, too
+        let elapsed = elapsed.min(u32::MAX - 1); // the next step adds 1
         self.envs.set_state(i, state, elapsed);
         self.envs.observe(i, slot);
         Ok(())
     }
 }
 
-/// `seed`, `seed + 1`, …, one an environment.
+/// The seeds of `n_envs` environments: `seed`, `seed + 1`, and so on.
+///
+/// # Errors
+/// If the last one would be `2^128` or more.
 pub fn seeds_from(
     seed: u128,
     n_envs: usize,

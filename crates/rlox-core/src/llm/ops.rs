@@ -196,5 +196,5 @@ impl<W: LlmWiring> Ops<W> {
 
 #[cfg(test)]
 crate::wiring::tests_of_every_wiring!("ops/tests.rs");
-#[cfg(false)] // for rustfmt, which looks into no macro
+#[cfg(false)] // for rustfmt, which does not find the file in a macro
 mod tests;

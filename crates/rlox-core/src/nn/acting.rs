@@ -12,7 +12,7 @@ use crate::memory::reserve;
 #[derive(Debug)]
 pub struct ActionSampler {
     actor: PackedMlp,
-    head: Head,
+    distribution: Distribution,
     hidden: Hidden,
     /// Outputs of the actor, `[n, outputs]`; kept between calls for its memory.
     outputs: Vec<f32>,
@@ -22,7 +22,7 @@ pub struct ActionSampler {
 
 /// The distribution of actions.
 #[derive(Debug)]
-enum Head {
+enum Distribution {
     /// Independent categorical distributions with these numbers of categories. The actor's outputs
     /// are their logits, side by side.
     Choices(Vec<usize>),
@@ -50,7 +50,7 @@ impl ActionSampler {
     /// is no memory.
     pub fn choosing(actor: PackedMlp, nvec: &[usize]) -> Result<Self, RloxError> {
         check_choices(nvec, actor.mlp().n_outputs())?;
-        Self::of(actor, Head::Choices(nvec.to_vec()))
+        Self::of(actor, Distribution::Choices(nvec.to_vec()))
     }
 
     /// For independent normal actions with the standard deviations exp(`log_std`), `[act_dim]`.
@@ -63,7 +63,7 @@ impl ActionSampler {
         check_log_std(log_std)?;
         Self::of(
             actor,
-            Head::Gaussian(log_std.iter().map(|x| x.exp()).collect()),
+            Distribution::Gaussian(log_std.iter().map(|x| x.exp()).collect()),
         )
     }
 
@@ -72,14 +72,14 @@ impl ActionSampler {
     /// # Errors
     /// If there is no memory.
     pub fn bits(actor: PackedMlp) -> Result<Self, RloxError> {
-        Self::of(actor, Head::Bits)
+        Self::of(actor, Distribution::Bits)
     }
 
-    fn of(actor: PackedMlp, head: Head) -> Result<Self, RloxError> {
+    fn of(actor: PackedMlp, distribution: Distribution) -> Result<Self, RloxError> {
         Ok(Self {
             hidden: Hidden::of(&[actor.mlp()])?,
             actor,
-            head,
+            distribution,
             outputs: Vec::new(),
             log_noise: Vec::new(),
         })
@@ -97,9 +97,9 @@ impl ActionSampler {
 
     /// How many choices an action has; None for actions of floats.
     pub fn n_choices(&self) -> Option<usize> {
-        match &self.head {
-            Head::Choices(nvec) => Some(nvec.len()),
-            Head::Gaussian(_) | Head::Bits => None,
+        match &self.distribution {
+            Distribution::Choices(nvec) => Some(nvec.len()),
+            Distribution::Gaussian(_) | Distribution::Bits => None,
         }
     }
 
@@ -131,8 +131,8 @@ impl ActionSampler {
             let problem = format!("gives {found}, from which no action can be drawn");
             return Err(RloxError::argument("actor", problem));
         }
-        match (&self.head, to) {
-            (Head::Choices(nvec), ActionsOut::Choices(to)) => {
+        match (&self.distribution, to) {
+            (Distribution::Choices(nvec), ActionsOut::Choices(to)) => {
                 check_len("actions", to.len(), n * nvec.len())?;
                 if let Some(found) = noise.iter().find(|x| !(x.is_normal() && **x > 0.0)) {
                     let problem = format!("holds {found}, expected positive numbers");
@@ -152,7 +152,7 @@ impl ActionSampler {
                     rest = more;
                 }
             }
-            (Head::Gaussian(std), ActionsOut::Continuous(to)) => {
+            (Distribution::Gaussian(std), ActionsOut::Continuous(to)) => {
                 check_len("actions", to.len(), noise.len())?;
                 let rows =
                     (self.outputs.chunks_exact(std.len())).zip(noise.chunks_exact(std.len()));
@@ -162,7 +162,7 @@ impl ActionSampler {
                     }
                 }
             }
-            (Head::Bits, ActionsOut::Continuous(to)) => {
+            (Distribution::Bits, ActionsOut::Continuous(to)) => {
                 check_len("actions", to.len(), noise.len())?;
                 for ((to, logit), noise) in to.iter_mut().zip(&self.outputs).zip(noise) {
                     let probability = 1.0 / (1.0 + (-logit).exp());

@@ -26,11 +26,11 @@ use crate::math::tanh_one;
 use crate::memory::reserved;
 use crate::simd::{Sixteen, kernel};
 
-/// Sixteen numbers, one for each output of a block. Aligned to a cache line, so that none straddles
-/// two.
+/// Sixteen numbers, one for each output of a block: biases, the weights of one input, or results.
+/// Aligned to a cache line, so that one load reads one line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Block([f32; FLOATS]);
+struct PerOutput([f32; FLOATS]);
 
 /// A network with a copy of its weights, in the order in which the forward pass reads them.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct PackedMlp {
     mlp: Mlp,
     /// For each layer and each of its blocks of outputs: the biases, then the weights of each input.
     /// Outputs that fill the last block up have weights of zero.
-    weights: Vec<Block>,
+    weights: Vec<PerOutput>,
 }
 
 /// Memory for the outputs of hidden layers for the rows of one tile, kept between calls.
@@ -84,7 +84,7 @@ impl PackedMlp {
             at += (n_in + 1) * n_out;
             for first in (0..n_out).step_by(FLOATS) {
                 let start = weights.len();
-                weights.resize(start + 1 + n_in, Block([0.0; FLOATS]));
+                weights.resize(start + 1 + n_in, PerOutput([0.0; FLOATS]));
                 let (biases, columns) = weights[start..].split_at_mut(1);
                 for (lane, output) in (first..n_out.min(first + FLOATS)).enumerate() {
                     biases[0].0[lane] = bias[output];
@@ -218,14 +218,14 @@ unsafe fn tiles<'a, I: Sixteen, const ROWS: usize>(
 /// The processor has the instructions of `I`.
 #[inline(always)]
 unsafe fn sums<I: Sixteen, const ROWS: usize>(
-    weights: &[Block],
+    weights: &[PerOutput],
     x: &[f32],
     stride: usize,
-) -> [Block; ROWS] {
+) -> [PerOutput; ROWS] {
     let (bias, weights) = weights.split_at(1);
     assert!(x.len() >= (ROWS - 1) * stride + weights.len());
-    // SAFETY: the caller has seen that the processor has the instructions of `I`. A block has sixteen
-    // floats, as many as are read and written at once. The assertion says that `x` reaches to the last
+    // SAFETY: the caller has seen that the processor has the instructions of `I`. A `PerOutput`
+    // has sixteen floats, as many as are read and written at once. The assertion says that `x` reaches to the last
     // input of the last row.
     unsafe {
         let mut sums = [I::read(bias[0].0.as_ptr()); ROWS];
@@ -236,7 +236,7 @@ unsafe fn sums<I: Sixteen, const ROWS: usize>(
                 sums[row] = I::mul_adds(x, w, sums[row]);
             }
         }
-        let mut blocks = [Block([0.0; FLOATS]); ROWS];
+        let mut blocks = [PerOutput([0.0; FLOATS]); ROWS];
         for row in 0..ROWS {
             I::write(sums[row], blocks[row].0.as_mut_ptr());
         }

@@ -1,9 +1,9 @@
 //! Rollouts collected by a thread in the background, while the learner learns.
 //!
-//! The hand-over is a protocol of two steps and no more, so that the same seed gives the same
-//! rollouts however the threads are scheduled: [`AsyncCollector::start`] begins a rollout, with the
-//! policy as it is at that moment; [`AsyncCollector::take_timeout`] hands it over. Between the two
-//! the policy must not change, and the collector never runs ahead.
+//! The learner calls two functions in turn: [`AsyncCollector::start`] begins a rollout with the present
+//! policy, and [`AsyncCollector::take_timeout`] returns it. Between the two calls the policy must not
+//! change, and the thread begins no rollout by itself. So the same seed gives the same rollouts, however
+//! the threads are scheduled.
 
 #[cfg(all(test, loom))]
 mod interleavings;
@@ -46,15 +46,16 @@ impl<W: PipelineWiring, E: Send + 'static> AsyncCollector<W, E> {
         if let Err(error) = how.check_in(&env) {
             return Err(Box::new((env, error)));
         }
-        // The environments are sent to the thread once it runs: if it could not be started, all that it had
-        // been given would be dropped with it.
+        // The environments are sent to the thread once it runs. If they were given to it before, they would
+        // be dropped if it could not be started.
         let (give, given) = sync_channel(1);
         let (orders, ordered) = sync_channel::<()>(1);
         let (hand_over, rollouts) = sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let work = move || {
-            // Both ends close when the work ends, however it ends: the learner then wakes up.
+            // These ends of the channels are dropped when the work ends, also if it panics. A learner that
+            // waits for a rollout then gets an error.
             let (mut ordered, hand_over) = (ordered, hand_over);
             let mut env = given.recv().ok()?;
             let (ordered, hand_over, envs) = (&mut ordered, &hand_over, &mut env);

@@ -1,5 +1,5 @@
-//! Collecting rollouts: a policy acts in environments, and what happened is kept with advantages. The
-//! caller can do it, or a thread in the background while the caller learns.
+//! Collecting rollouts: a policy acts in environments, and the transitions are stored with their
+//! advantages. The caller's thread can do it, or a thread in the background while the caller learns.
 
 pub mod collector;
 pub mod current_obs;
@@ -11,12 +11,12 @@ use crate::env::EnvWiring;
 use crate::env::vec_env::VecEnv;
 use crate::training::TrainingWiring;
 
-/// What may vary in the collection of rollouts, its environments and its advantages. A constant is
-/// true where the form after stands at its seam.
+/// The seams of the collection of rollouts, with those of its environments and advantages. A constant is
+/// true where the optimised form stands at its seam.
 pub trait PipelineWiring: EnvWiring + TrainingWiring {
-    /// P1: advantages of a step-major rollout.
+    /// P1: how the advantages of a step-major rollout are computed.
     const P1: bool;
-    /// P13: the observations to act on.
+    /// P13: how the observations that the policy acts on are gathered.
     const P13: bool;
 }
 
@@ -25,5 +25,5 @@ pub type EnvOf<W> = VecEnv<<W as EnvWiring>::Stepping>;
 
 #[cfg(test)]
 crate::wiring::tests_of_every_wiring!("tests.rs");
-#[cfg(false)] // for rustfmt, which looks into no macro
+#[cfg(false)] // for rustfmt, which does not find the file in a macro
 mod tests;

@@ -235,7 +235,7 @@ fn continuous_actions_go_the_same_way() {
     assert_eq!(rollout.actions, ActionBatch::Continuous(vec![0.5; 402]));
     assert_eq!(rollout.truncated.iter().filter(|cut| **cut).count(), 2);
 
-    // Environments get them within the bounds, and pay by that: a tenth of the square.
+    // The environments get clipped actions, and subtract a tenth of their square from the reward.
     let mut env = VecEnv::new("MountainCarContinuous-v0", 2, 0).unwrap();
     let rollout = collect::<W, _>(&mut env, &mut Still(4.0), HOW, &never).unwrap();
     let rollout = rollout.unwrap();

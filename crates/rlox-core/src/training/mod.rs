@@ -1,4 +1,4 @@
-//! Advantages and value targets: what turns a rollout into something to learn from.
+//! Advantages and value targets, computed from the rewards and values of a rollout.
 
 pub mod gae;
 mod scan;
@@ -9,21 +9,21 @@ use std::fmt::Debug;
 use crate::Real;
 use crate::error::RloxError;
 
-/// What may vary in the advantages. A constant is true where the form after stands at its seam.
+/// The seams of the advantages. A constant is true where the optimised form stands at its seam.
 pub trait TrainingWiring: Debug + Send + Sync + 'static {
     /// P7: the inner loop of GAE.
     const P7: bool;
     /// P9: the inner loop of V-trace.
     const P9: bool;
-    /// P14: how one sequence passes through GAE.
+    /// P14: how GAE is computed of one sequence.
     const P14: bool;
-    /// P15: how a step-major batch passes through GAE.
+    /// P15: how GAE is computed of a step-major batch.
     const P15: bool;
-    /// P18: how one sequence passes through V-trace.
+    /// P18: how V-trace is computed of one sequence.
     const P18: bool;
 }
 
-/// `value` lies in [0, 1], as a discount must.
+/// Checks that `value`, a discount factor or GAE's lambda, lies in [0, 1].
 fn check_unit_interval(argument: &'static str, value: f64) -> Result<(), RloxError> {
     if (0.0..=1.0).contains(&value) {
         Ok(())
@@ -35,11 +35,11 @@ fn check_unit_interval(argument: &'static str, value: f64) -> Result<(), RloxErr
     }
 }
 
-/// The error for a result that came out NaN or infinite: names the first input that is to blame.
+/// The error for a result that is NaN or infinite. It names the first input that is not finite.
 ///
-/// Both recursions here multiply and add every input into the result of the first step, and a value
-/// that is not finite survives both (0 × NaN and 0 × inf are NaN). So one look at that result
-/// tells whether all the inputs were finite, and this search runs only when they were not.
+/// GAE and V-trace multiply and add every input into the result of the first step. An input that is not
+/// finite makes that result not finite either, since 0 × NaN and 0 × inf are NaN. So the callers look at
+/// the first result only, and call this function, which searches all inputs, if it is not finite.
 #[cold]
 fn not_finite<T: Real>(inputs: &[(&'static str, &[T])]) -> RloxError {
     for (argument, values) in inputs {

@@ -1,4 +1,4 @@
-//! A linear recurrence, eight steps at a time.
+//! A linear recurrence, computed eight steps at a time by a scan.
 #![allow(
     clippy::manual_memcpy,
     clippy::needless_range_loop,
@@ -8,14 +8,15 @@
 use crate::Real;
 use crate::simd::Instructions;
 
-/// Steps that [`back`] takes at once.
+/// How many steps [`back`] does at a time.
 pub(crate) const STEPS: usize = 8;
 
-/// `x_i = terms_i + factors_i * x_{i+1}` from the last step to the first, with `next` after the last.
+/// `x_i = terms_i + factors_i * x_{i+1}` for eight steps, from the last to the first. `next` is the `x`
+/// after the last one.
 ///
-/// One by one, each step would have to wait for the result of the step after it. Here eight steps are done
-/// together: each adds what its neighbour at distance 1, then 2, then 4 has summed so far (Hillis and
-/// Steele 1986), so that only `next` has to be waited for.
+/// Step by step, each `x` would have to wait for the one after it. Here three rounds combine each step with
+/// the one at distance 1, then 2, then 4 (the scan of Hillis and Steele 1986). The rounds do not need
+/// `next`, so only a last multiply-add has to wait for it.
 #[inline(always)]
 pub(crate) fn back<I: Instructions, T: Real>(
     mut factors: [T; STEPS],

@@ -43,7 +43,7 @@ pub struct RecycledSamples {
 }
 
 impl RecycledSamples {
-    /// None yet, and never more than `room` of each kind.
+    /// No arrays yet. At most `room` of each kind will be kept.
     pub(super) fn new(room: usize) -> Self {
         let [obs, action, reward, flags, weights, indices] = [(); 6].map(|()| Recycled::new(room));
         Self {

@@ -1,10 +1,10 @@
 //! The classes of the replay buffers, and what they share.
 //!
-//! Each buffer has a lock of its own, and the classes are frozen. So a thread that pushes while another
-//! one samples with the GIL released waits for it; PyO3's own check would raise "Already borrowed". No
-//! Python code runs while the lock is held, so it cannot deadlock with the GIL. The scopes of `arrays`
-//! take the lock before they look at arrays, since waiting for it releases the GIL, and other threads
-//! may change the arrays meanwhile.
+//! Each buffer has a lock of its own, and the classes are frozen. So if a thread pushes while another one
+//! samples with the GIL released, the push waits until the sample is drawn. Without the lock, PyO3's own
+//! check would raise "Already borrowed". No Python code runs while the lock is held, so it cannot deadlock
+//! with the GIL. The scopes of `arrays` take the lock before they check arrays, since waiting for the lock
+//! releases the GIL, and other threads may then change the arrays.
 
 mod columns;
 pub(crate) mod gil;

@@ -19,24 +19,25 @@ use crate::numbers::{seed as convert_seed, size};
 /// Proportional, stratified prioritised replay (Schaul et al. 2016, section 3.3): transition i is
 /// drawn with probability ``p_i^alpha / sum(p^alpha)`` and weighs ``(N * P(i))^-beta``, divided by the
 /// largest such weight in the buffer. A new transition gets the largest priority seen so far, at
-/// first 1; a priority of zero is never drawn (with alpha = 0 all are alike).
+/// first 1. A transition with a priority of zero is never drawn, except with alpha = 0, where
+/// priorities do not count.
 ///
 /// Safe to use from several threads: a call waits for the one before it.
 ///
 /// Parameters
 /// ----------
 /// capacity : int
-///     Transitions held; a push to a full buffer overwrites the oldest. Memory is reserved at once
-///     and used as the buffer fills.
+///     How many transitions the buffer holds; a push to a full one overwrites the oldest. Memory is
+///     reserved at once, and used as the buffer fills.
 /// obs_dim, act_dim : int
 ///     Elements of a flattened observation and action.
 /// alpha : float, at least 0
 ///     How strongly priorities count; 0 is uniform.
 /// beta : float, at least 0
-///     How fully the weights correct for it; 1 is fully.
+///     How far the importance weights correct for the priorities; 1 is fully.
 /// obs_dtype : "float32" or "uint8"
 /// seed : int
-///     Of the stream that samples are drawn from (ChaCha8: the same on every platform).
+///     Of the random numbers that samples are drawn by (ChaCha8: the same on every platform).
 ///
 /// Raises
 /// ------
@@ -152,14 +153,14 @@ impl PrioritizedReplayBuffer {
     /// ----------
     /// batch_size : int
     /// seed : int, optional
-    ///     Draws from a new stream; without it the buffer's own goes on.
+    ///     Of a new stream of random numbers for this draw; without it the buffer's own goes on.
     /// copy : bool
-    ///     With True nothing that you hold is ever overwritten: the arrays are new, or earlier ones
-    ///     that nobody refers to any more, of which the buffer keeps the last four of a kind. With
-    ///     False they are the same ones at every call of one batch size, and the next such call
-    ///     overwrites them; not for several threads at once, and new ones after one is marked
-    ///     read-only or while an update in another thread reads one. NumPy refuses to ``resize``
-    ///     either in place.
+    ///     With True, arrays that you hold are never overwritten: each sample has new arrays, or
+    ///     those of an earlier sample that nobody refers to any more (the buffer keeps up to four of
+    ///     each kind). With False, every call with the same batch size returns the same arrays and
+    ///     overwrites them, so only one thread at a time may use them. New arrays take their place
+    ///     if one was marked read-only, or is being read by an update in another thread. In both
+    ///     cases NumPy refuses to ``resize`` the arrays in place.
     ///
     /// Returns
     /// -------
@@ -198,7 +199,7 @@ impl PrioritizedReplayBuffer {
     /// Parameters
     /// ----------
     /// indices : ndarray, shape (n,), int64
-    ///     From a sample; of one that occurs twice, the last priority counts.
+    ///     From a sample. If an index occurs twice, its last priority counts.
     /// priorities : ndarray, shape (n,), float64 or float32
     ///     At least 0, usually |TD error| plus a small constant.
     ///
@@ -230,12 +231,12 @@ impl PrioritizedReplayBuffer {
         each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().len()))
     }
 
-    /// Transitions held, as `len(self)`: Stable-Baselines3's name.
+    /// How many transitions the buffer holds now: `len(self)` by Stable-Baselines3's name.
     fn size(&self, py: Python<'_>) -> PyResult<usize> {
         self.__len__(py)
     }
 
-    /// Transitions it can hold.
+    /// How many transitions the buffer can hold.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
         each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().capacity()))
@@ -247,7 +248,7 @@ impl PrioritizedReplayBuffer {
         each!(self.inner, buffer => Ok(buffer.lock(py)?.alpha()))
     }
 
-    /// How fully the weights correct; usually annealed to 1 over training.
+    /// How far the importance weights correct for the priorities; usually annealed to 1 over training.
     #[getter]
     fn get_beta(&self, py: Python<'_>) -> PyResult<f64> {
         each!(self.inner, buffer => Ok(buffer.lock(py)?.beta()))

@@ -20,13 +20,13 @@ use crate::numbers::{seed as convert_seed, size};
 /// Parameters
 /// ----------
 /// capacity : int
-///     Transitions held; a push to a full buffer overwrites the oldest. Memory is reserved at once
-///     and used as the buffer fills.
+///     How many transitions the buffer holds; a push to a full one overwrites the oldest. Memory is
+///     reserved at once, and used as the buffer fills.
 /// obs_dim, act_dim : int
 ///     Elements of a flattened observation and action.
 /// obs_dtype : "float32" or "uint8"
 /// seed : int
-///     Of the stream that samples are drawn from (ChaCha8: the same on every platform).
+///     Of the random numbers that samples are drawn by (ChaCha8: the same on every platform).
 ///
 /// Raises
 /// ------
@@ -137,14 +137,14 @@ impl ReplayBuffer {
     /// ----------
     /// batch_size : int
     /// seed : int, optional
-    ///     Draws from a new stream; without it the buffer's own goes on.
+    ///     Of a new stream of random numbers for this draw; without it the buffer's own goes on.
     /// copy : bool
-    ///     With True nothing that you hold is ever overwritten: the arrays are new, or earlier ones
-    ///     that nobody refers to any more, of which the buffer keeps the last four of a kind. With
-    ///     False they are the same ones at every call of one batch size, and the next such call
-    ///     overwrites them; not for several threads at once, and new ones after one is marked
-    ///     read-only or while an update in another thread reads one. NumPy refuses to ``resize``
-    ///     either in place.
+    ///     With True, arrays that you hold are never overwritten: each sample has new arrays, or
+    ///     those of an earlier sample that nobody refers to any more (the buffer keeps up to four of
+    ///     each kind). With False, every call with the same batch size returns the same arrays and
+    ///     overwrites them, so only one thread at a time may use them. New arrays take their place
+    ///     if one was marked read-only, or is being read by an update in another thread. In both
+    ///     cases NumPy refuses to ``resize`` the arrays in place.
     ///
     /// Returns
     /// -------
@@ -187,7 +187,7 @@ impl ReplayBuffer {
     /// Raises
     /// ------
     /// MemoryError
-    ///     More than there is memory for: they are as large again as the buffer.
+    ///     Too little memory for the copies, which are as large as the transitions in the buffer.
     fn transitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         each!(self.inner, buffer => sampling::transitions(py, buffer))
     }
@@ -196,12 +196,12 @@ impl ReplayBuffer {
         each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().len()))
     }
 
-    /// Transitions held, as `len(self)`: Stable-Baselines3's name.
+    /// How many transitions the buffer holds now: `len(self)` by Stable-Baselines3's name.
     fn size(&self, py: Python<'_>) -> PyResult<usize> {
         self.__len__(py)
     }
 
-    /// Transitions it can hold.
+    /// How many transitions the buffer can hold.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
         each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().capacity()))

@@ -1,7 +1,7 @@
 //! Samples as dictionaries of arrays: P20's seam, with P11's around it.
 //!
-//! The arrays are new ones, or earlier ones that nobody holds any more. With `copy=False` they are the
-//! ones that the buffer keeps, and that each sample overwrites.
+//! With `copy=True`, the arrays are new, or those of an earlier sample that nobody holds any more. With
+//! `copy=False`, they are kept by the buffer, and each sample overwrites them.
 
 use std::sync::Mutex;
 
@@ -40,7 +40,7 @@ pub struct SampleMemory {
 }
 
 impl SampleMemory {
-    /// None yet, and never more than `room` arrays of a kind.
+    /// No arrays yet. At most `room` recycled ones of each kind will be kept.
     pub fn new(room: usize) -> Self {
         Self {
             kept: KeptSample::default(),
@@ -236,7 +236,9 @@ pub fn sample_under<
         _ => Err(changed()),
     };
     let others = std::mem::replace(&mut *briefly(kept), arrays);
-    drop(others); // another call's; dropped after `kept` is unlocked, since that may run Python
+    // Arrays of another call, if it kept some meanwhile. They are dropped after `kept` is unlocked, since
+    // dropping them may run Python code.
+    drop(others);
     sampled
 }
 

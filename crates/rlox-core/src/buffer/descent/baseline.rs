@@ -2,7 +2,7 @@
 
 use crate::buffer::sum_tree::SumTree;
 
-/// Makes `rows` the leaves of `prefixes`.
+/// Writes the leaf of each of `prefixes` to `rows`.
 pub fn find_all(tree: &SumTree, prefixes: &[f64], rows: &mut Vec<usize>) {
     rows.clear();
     rows.extend(prefixes.iter().map(|&prefix| tree.find(prefix)));

@@ -6,10 +6,10 @@ use std::hint::select_unpredictable;
 
 use crate::buffer::sum_tree::SumTree;
 
-/// Descents under way at once.
+/// How many descents are done at a time.
 const TOGETHER: usize = 16;
 
-/// Makes `rows` the leaves of `prefixes`.
+/// Writes the leaf of each of `prefixes` to `rows`.
 pub fn find_all(tree: &SumTree, prefixes: &[f64], rows: &mut Vec<usize>) {
     rows.clear();
     let (groups, rest) = prefixes.as_chunks::<TOGETHER>();

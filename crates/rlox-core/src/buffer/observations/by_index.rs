@@ -248,8 +248,8 @@ mod tests {
     use super::*;
     use crate::buffer::observations::Twice;
 
-    /// As many environments as there are spare places, one fewer and one more, and rings that hold
-    /// hardly a step of them.
+    /// As many environments as there are spare places, one fewer and one more. The rings hold about one
+    /// step of them, or two.
     #[test]
     fn the_widest_strides_give_back_what_was_stored() {
         for n in SPARE - 1..=SPARE + 1 {
@@ -289,8 +289,8 @@ mod tests {
         }
     }
 
-    /// Transitions in no order, over and over: each has its next observation aside, and there is
-    /// room for all of them from the start.
+    /// With more environments than spare places, every row has its next observation aside. The memory
+    /// for that is there from the start.
     #[test]
     fn what_is_aside_has_its_memory_from_the_start() {
         let (capacity, n) = (5, SPARE + 1);

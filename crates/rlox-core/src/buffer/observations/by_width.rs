@@ -1,23 +1,24 @@
-//! Wide observations stored once, narrow ones twice.
+//! P24's baseline, [`Twice`], and [`ByWidth`], which ships: wide observations are stored once, narrow ones
+//! twice.
 
 use super::{ByIndex, Observations};
 use crate::RloxError;
 use crate::buffer::storage::{ObsElement, gather, put, zeroed};
 
-/// Bytes of an observation from which on it is stored once. To find out where a narrower one belongs
-/// takes longer than to write it again.
+/// The size in bytes from which on an observation is stored once. Writing a smaller one twice is faster
+/// than comparing it with the one that is stored already.
 pub const WIDE: usize = 256;
 
-/// Whichever serves this width.
+/// The faster form for the width of the observations.
 #[derive(Debug)]
 pub enum ByWidth<O> {
-    /// Narrow ones.
+    /// For observations of less than [`WIDE`] bytes.
     Twice(Twice<O>),
-    /// Wide ones.
+    /// For observations of [`WIDE`] bytes or more.
     Once(ByIndex<O>),
 }
 
-/// Evaluates an expression for whichever there is.
+/// Evaluates the same expression for the form that `$self` has.
 macro_rules! either {
     ($self:expr, $inner:ident => $value:expr) => {
         match $self {
@@ -57,8 +58,8 @@ impl<O: ObsElement> Observations<O> for ByWidth<O> {
     }
 }
 
-/// Every observation stored twice: in one column as what was seen, in the other as what followed the one
-/// before.
+/// Stores both observations of each transition, in two columns. So most observations are stored twice: as
+/// the next observation of one transition and as the observation of the following one.
 #[derive(Debug)]
 pub struct Twice<O> {
     obs_dim: usize,

@@ -1,4 +1,4 @@
-//! P24's seam: how the two observations of a transition are kept.
+//! P24's seam: how the two observations of a transition are stored.
 
 mod by_index;
 mod by_width;
@@ -11,27 +11,28 @@ use std::fmt::Debug;
 use super::storage::ObsElement;
 use crate::RloxError;
 
-/// The observations of a ring of transitions. The one thing that varies between variants of
-/// [`super::storage::Storage`]. Rows are stored in turn, and the ring starts over behind the last.
+/// The observations of a ring of transitions, as [`super::storage::Storage`] needs them. Transitions are
+/// stored row after row, and row 0 comes again after the last row.
 pub trait Observations<O: ObsElement>: Debug + Send + Sync + Sized {
     /// For `capacity` transitions whose observations have `obs_dim` elements.
     ///
     /// # Errors
-    /// If the memory is not there.
+    /// If there is no memory.
     fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError>;
 
-    /// Stores both observations of the transition of `row`, whose turn it is.
+    /// Stores both observations of one transition in `row`, the row after the last one stored.
     fn push(&mut self, row: usize, obs: &[O], next_obs: &[O]);
 
-    /// Stores those of many transitions, `[n * obs_dim]`, the first of them in `row`.
+    /// Stores the observations of many transitions, `[n * obs_dim]`, from `row` on.
     fn push_batch(&mut self, row: usize, obs: &[O], next_obs: &[O]);
 
-    /// The observation of a row.
+    /// The observation of the transition in `row`.
     fn obs(&self, row: usize) -> &[O];
 
-    /// What followed it.
+    /// The next observation of the transition in `row`.
     fn next_obs(&self, row: usize) -> &[O];
 
-    /// Copies both of many rows, each to `[rows.len() * obs_dim]`.
+    /// Copies the observations of `rows` to `obs` and their next observations to `next_obs`, each
+    /// `[rows.len() * obs_dim]`.
     fn gather(&self, rows: &[usize], obs: &mut [O], next_obs: &mut [O]);
 }

@@ -1,4 +1,4 @@
-//! Copied twice: into a record that owns its arrays, and from there into the ring.
+//! P12's baseline copies twice: to a record that owns its arrays, and from the record to the ring.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::RloxError;
 use crate::buffer::storage::{ObsElement, Storage};
 use crate::buffer::{BufferWiring, Experience};
 
-/// Stores `experience`; the row, as [`Storage::append`] has it.
+/// Stores `experience`, and returns its row as [`Storage::append`] does.
 ///
 /// # Errors
 /// As [`Storage::append`].

@@ -1,7 +1,5 @@
-//! P12's seam: a transition stored by itself, as it lies in somebody's memory or by way of a copy of its
-//! own.
-//!
-//! `push(storage, experience)` says which row it is in.
+//! P12's seam: how often a transition is copied when it is stored by itself, as P21's baseline does with
+//! each transition of a batch.
 
 pub mod baseline;
 pub mod optimized;
@@ -12,7 +10,7 @@ use super::storage::{ObsElement, Storage};
 use super::{BufferWiring, Experience};
 use crate::RloxError;
 
-/// Stores a transition, by the twin that `W` names.
+/// Stores a transition, by the twin that `W` names, and returns its row as [`Storage::append`] does.
 pub(super) fn push<O: ObsElement, W: BufferWiring>(
     storage: &mut Storage<O, W>,
     experience: Experience<'_, O>,

@@ -1,6 +1,6 @@
 //! Two links hanging from a pivot, swung up by a torque at the joint between them: Sutton,
-//! "Generalization in Reinforcement Learning" (1996), in Gymnasium's v1 (equations of Sutton and
-//! Barto's book, one step of Runge and Kutta's method).
+//! "Generalization in Reinforcement Learning" (1996). It follows Gymnasium's v1, which has the equations of
+//! Sutton and Barto's book, integrated by the Runge-Kutta method of fourth order.
 #![allow(
     clippy::needless_range_loop,
     reason = "loops over lanes are written to be vectorised"
@@ -17,18 +17,20 @@ type State = [[f64; LANES]; 4];
 
 // Masses, lengths and moments of inertia of both links are 1.
 const GRAVITY: f64 = 9.8;
-/// From a link's upper end to its centre of mass.
+/// The distance from a link's upper end to its centre of mass.
 const CENTRE: f64 = 0.5;
-/// Seconds a step.
+/// The duration of a step, s.
 const DT: f64 = 0.2;
 const MAX_SPEED_1: f64 = 4.0 * PI;
 const MAX_SPEED_2: f64 = 9.0 * PI;
 const TURN: f64 = 2.0 * PI;
-/// Angles from here on are brought within half a turn by one division, not turn by turn.
+/// The angle from which on [`turn_by_turn`] divides. Smaller ones are reduced as Gymnasium does it, by
+/// subtracting turn after turn, which would take too long for larger ones.
 const FAR: f64 = 1e3;
 
-/// `Acrobot-v1`; the state is `theta1, theta2, theta1_dot, theta2_dot` in rad and rad/s, `theta1` of
-/// the upper link from hanging down, `theta2` of the lower one from the direction of the upper.
+/// `Acrobot-v1`. The state is `theta1, theta2, theta1_dot, theta2_dot` in rad and rad/s. `theta1` is the
+/// angle of the upper link, 0 where it hangs down; `theta2` that of the lower link, 0 where it goes on in
+/// the direction of the upper one.
 #[derive(Debug)]
 pub enum Acrobot {}
 
@@ -46,12 +48,12 @@ impl Physics for Acrobot {
         Space::symmetric(vec![1.0, 1.0, 1.0, 1.0, fastest_1, fastest_2])
     }
 
-    /// The torque is one less: -1, 0 or 1 N m.
+    /// The torque is the action minus 1: -1, 0 or 1 N m.
     fn action_space() -> Space {
         Space::Discrete(3)
     }
 
-    /// Gymnasium keeps an initial state in float32, and only what follows from it in float64.
+    /// Gymnasium rounds an initial state to float32, but not the states that follow.
     #[inline(always)]
     fn kept(drawn: f64) -> f64 {
         f64::from(drawn as f32)
@@ -81,7 +83,7 @@ impl Physics for Acrobot {
         let ((_, upper_cos), (_, lower_cos)) = (trig::sin_cos(&theta1), trig::sin_cos(&lower));
         let (mut rewards, mut terminated) = ([0.0; LANES], [false; LANES]);
         for l in 0..LANES {
-            // How high the free end is above the pivot.
+            // The height of the free end above the pivot, in links.
             terminated[l] = -upper_cos[l] - lower_cos[l] > 1.0;
             rewards[l] = if terminated[l] { 0.0 } else { -1.0 };
         }
@@ -103,7 +105,8 @@ impl Physics for Acrobot {
     }
 }
 
-/// How fast each component changes. Operations are in Gymnasium's order, but for factors of 1.
+/// The time derivative of each component. The operations come in Gymnasium's order, so that they round in
+/// the same way; multiplications by 1 are left out.
 #[inline(always)]
 fn derivatives([theta1, theta2, speed1, speed2]: &State, torques: &[f64; LANES]) -> State {
     let (mut from_side, mut lower_from_side) = (*theta1, *theta1);
@@ -130,7 +133,7 @@ fn derivatives([theta1, theta2, speed1, speed2]: &State, torques: &[f64; LANES])
     [*speed1, *speed2, acceleration1, acceleration2]
 }
 
-/// The state after `time` of constant change.
+/// The state after `time` seconds in which each component changes by `change` a second.
 #[inline(always)]
 fn after(state: &State, change: &State, time: f64) -> State {
     let mut next = *state;
@@ -142,8 +145,8 @@ fn after(state: &State, change: &State, time: f64) -> State {
     next
 }
 
-/// The same angles from -pi to pi, by turns that are added or taken away one after the other. A step
-/// seldom takes more than two.
+/// The same angles within [-pi, pi]. Turns are added or subtracted one at a time, as Gymnasium does it, so
+/// that the rounding is the same. Two turns are enough for nearly every step.
 #[inline(always)]
 fn within_half_a_turn(mut angles: [f64; LANES]) -> [f64; LANES] {
     for _ in 0..2 {
@@ -159,6 +162,7 @@ fn within_half_a_turn(mut angles: [f64; LANES]) -> [f64; LANES] {
     angles
 }
 
+/// One angle within [-pi, pi], for angles that are more than two turns off.
 #[cold]
 #[inline(never)]
 fn turn_by_turn(mut angle: f64) -> f64 {

@@ -1,5 +1,6 @@
-//! A pole balanced on a cart: Barto, Sutton and Anderson, "Neuronlike adaptive elements…" (1983), in
-//! Gymnasium's v1 (equations of Florian's correction without friction, explicit Euler).
+//! A pole balanced on a cart: Barto, Sutton and Anderson, "Neuronlike adaptive elements…" (1983). It
+//! follows Gymnasium's v1, which has Florian's corrected equations without friction, integrated by
+//! Euler's explicit method.
 #![allow(
     clippy::needless_range_loop,
     reason = "loops over lanes are written to be vectorised"
@@ -18,13 +19,13 @@ pub(crate) const TOTAL_MASS: f64 = POLE_MASS + 1.0;
 pub(crate) const LENGTH: f64 = 0.5;
 pub(crate) const POLE_MOMENT: f64 = POLE_MASS * LENGTH;
 pub(crate) const FORCE: f64 = 10.0;
-/// Seconds a step.
+/// The duration of a step, s.
 pub(crate) const DT: f64 = 0.02;
 pub(crate) const X_LIMIT: f64 = 2.4;
-// In the order in which Gymnasium computes 12 degrees, for the last bit.
+// 12 degrees in rad, computed in Gymnasium's order, so that the last bit is the same.
 pub(crate) const THETA_LIMIT: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
 
-/// `CartPole-v1`; the state is `x, x_dot, theta, theta_dot` in m, m/s, rad, rad/s.
+/// `CartPole-v1`. The state is `x, x_dot, theta, theta_dot` in m, m/s, rad, rad/s.
 #[derive(Debug)]
 pub enum CartPole {}
 
@@ -36,7 +37,8 @@ impl Physics for CartPole {
     type Action = i64;
     type Rows = [[f32; 4]; LANES];
 
-    /// The state. Bounds are twice the limits, so that the state that ends an episode lies within.
+    /// The observation is the state. The bounds are twice the limits at which an episode ends, so that the
+    /// last observation lies within them.
     fn observation_space() -> Space {
         Space::symmetric(vec![
             (X_LIMIT * 2.0) as f32,
@@ -76,7 +78,7 @@ impl Physics for CartPole {
         }
         Moved {
             state: [x, x_dot, theta, theta_dot],
-            // The step that drops the pole is paid as well.
+            // Also for the step in which the pole falls.
             rewards: [1.0; LANES],
             terminated,
         }

@@ -1,11 +1,12 @@
-//! The built-in environments: the one place that lists them.
+//! The list of the built-in environments. Nothing else names them all.
 
 use super::physics::{Bounds, Physics, components};
 use super::spaces::Space;
-use super::stepping::{Batch, Stepping};
+use super::stepping::{EnvBatch, Stepping};
 use crate::error::RloxError;
 
-/// Declares the module of each environment, and what finds it by its id.
+/// Declares the module of each environment, the list of their ids, and the function that finds one by its
+/// id.
 macro_rules! builtins {
     ($($module:ident::$Physics:ident),+ $(,)?) => {
         $(
@@ -13,13 +14,13 @@ macro_rules! builtins {
             pub use $module::$Physics;
         )+
 
-        /// Their ids.
+        /// The ids of the built-in environments.
         pub const IDS: &[&str] = &[$($Physics::ID),+];
 
-        /// The environment called `env_id`, to be held in the form `S`.
+        /// The environment with the id `env_id`, to be stored and stepped in the form `S`.
         ///
         /// # Errors
-        /// If none is.
+        /// If no environment has this id.
         pub fn find<S: Stepping>(env_id: &str) -> Result<Builtin<S>, RloxError> {
             $(if env_id == $Physics::ID {
                 return Ok(Builtin::of::<$Physics>());
@@ -40,27 +41,30 @@ builtins! {
     mountain_car::MountainCar,
 }
 
-/// Makes environments held in the form `S`.
+/// The type of [`Stepping::make`] for one environment.
 type Make<S> =
-    fn(&[u128]) -> Result<Box<dyn Batch<<S as Stepping>::Obs, <S as Stepping>::Info>>, RloxError>;
+    fn(
+        &[u128],
+    ) -> Result<Box<dyn EnvBatch<<S as Stepping>::Obs, <S as Stepping>::Info>>, RloxError>;
 
-/// An environment found by its id: what its [`Physics`] says, as values, and what makes some of it.
+/// An environment that was found by its id: the constants and functions of its [`Physics`] as values,
+/// since the caller does not know its type.
 pub struct Builtin<S: Stepping> {
-    /// Its id.
+    /// [`Physics::ID`].
     pub id: &'static str,
-    /// Space of its observations.
+    /// [`Physics::observation_space`].
     pub observation_space: Space,
-    /// Space of its actions.
+    /// [`Physics::action_space`].
     pub action_space: Space,
-    /// Steps after which an episode is truncated.
+    /// [`Physics::MAX_EPISODE_STEPS`].
     pub max_episode_steps: u32,
-    /// Where the components of initial states are drawn from.
+    /// [`Physics::INITIAL_BOUNDS`].
     pub initial_bounds: &'static [Bounds],
-    /// Components of its state.
+    /// The number of components of the state.
     pub components: usize,
-    /// What one takes in memory, at least, without observations and outcome.
+    /// [`Stepping::bytes_per_env`].
     pub bytes: usize,
-    /// Makes environments with these seeds; without a state as yet.
+    /// [`Stepping::make`].
     pub make: Make<S>,
 }
 

@@ -1,5 +1,5 @@
 //! A car driven out of a valley by an engine too weak for the slope: Moore, "Efficient Memory-based
-//! Learning for Robot Control" (1990), in Gymnasium's v0.
+//! Learning for Robot Control" (1990), as Gymnasium's v0 has it.
 #![allow(
     clippy::needless_range_loop,
     reason = "loops over lanes are written to be vectorised"
@@ -10,7 +10,7 @@ use crate::env::spaces::Space;
 use crate::env::trig;
 use crate::real::Real;
 
-/// Position and velocity, of both cars.
+/// Position and velocity, here and in `mountain_car_continuous`.
 pub(super) type State = [[f64; LANES]; 2];
 
 const LEFT_END: f64 = -1.2;
@@ -20,20 +20,20 @@ const MAX_SPEED: f64 = 0.07;
 const POWER: f64 = 0.001;
 pub(super) const SLOPE: f64 = 0.0025;
 
-/// `MountainCar-v0`; the state is the position and the velocity, a step being the unit of time.
+/// `MountainCar-v0`. The state is the position and the velocity; the unit of time is a step.
 #[derive(Debug)]
 pub enum MountainCar {}
 
 impl Physics for MountainCar {
     const ID: &'static str = "MountainCar-v0";
     const MAX_EPISODE_STEPS: u32 = 200;
-    /// Of the position; the car stands.
+    /// The bounds of the position. The velocity starts at zero.
     const INITIAL_BOUNDS: &'static [Bounds] = &[(-0.6, -0.4)];
     type State = State;
     type Action = i64;
     type Rows = [[f32; 2]; LANES];
 
-    /// The state.
+    /// The observation is the state.
     fn observation_space() -> Space {
         space()
     }
@@ -69,7 +69,7 @@ impl Physics for MountainCar {
     }
 }
 
-/// Position and velocity as they are observed, and their bounds.
+/// The space of the observations, position and velocity, of both cars.
 pub(super) fn space() -> Space {
     let fastest = MAX_SPEED as f32;
     Space::Box {
@@ -88,7 +88,8 @@ pub(super) fn rows([position, velocity]: &State) -> [[f32; 2]; LANES] {
     rows
 }
 
-/// Position and velocity after a step, and whether the goal is reached, in the precision of `T`.
+/// Position and velocity after a step in which `push` changes the velocity, and whether the car has
+/// reached `goal`. It is computed in the precision of `T`.
 #[inline(always)]
 pub(super) fn driven<T: Real>(position: T, velocity: T, push: T, goal: f64) -> (T, T, bool) {
     let (left_end, fastest) = (T::from_f64(LEFT_END), T::from_f64(MAX_SPEED));

@@ -1,9 +1,10 @@
-//! A car driven out of a valley by an engine too weak for the slope, with a throttle: Gymnasium's
-//! Continuous_MountainCarEnv.
+//! A car driven out of a valley by an engine too weak for the slope, with a continuous throttle:
+//! Gymnasium's Continuous_MountainCarEnv.
 //!
-//! Gymnasium keeps the state in float64 until the first step of an episode and in float32 from then on;
-//! and a throttle beyond its bounds becomes a Python float, which NumPy takes for a float32 only when it
-//! meets one. What is computed in which precision shows in the last place of the observations.
+//! The observations are Gymnasium's to the last place, so each operation has Gymnasium's precision. The
+//! state is float64 until the first step of an episode, and float32 from then on. A throttle within its
+//! bounds is float32. One beyond them is clipped to a Python float, and what it adds to the velocity is
+//! computed in float64.
 #![allow(
     clippy::needless_range_loop,
     reason = "loops over lanes are written to be vectorised"
@@ -17,25 +18,25 @@ use crate::env::trig;
 const GOAL: f64 = 0.45;
 const POWER: f64 = 0.0015;
 
-/// `MountainCarContinuous-v0`; the state is the position and the velocity, a step being the unit of time.
+/// `MountainCarContinuous-v0`. The state is the position and the velocity; the unit of time is a step.
 #[derive(Debug)]
 pub enum MountainCarContinuous {}
 
 impl Physics for MountainCarContinuous {
     const ID: &'static str = "MountainCarContinuous-v0";
     const MAX_EPISODE_STEPS: u32 = 999;
-    /// Of the position; the car stands.
+    /// The bounds of the position. The velocity starts at zero.
     const INITIAL_BOUNDS: &'static [Bounds] = &[(-0.6, -0.4)];
     type State = State;
     type Action = [f32; 1];
     type Rows = [[f32; 2]; LANES];
 
-    /// The state.
+    /// The observation is the state.
     fn observation_space() -> Space {
         space()
     }
 
-    /// The throttle; beyond the bounds it is clipped for the engine, but paid for in full.
+    /// The throttle. Beyond the bounds it drives no faster, but its square costs reward in full.
     fn action_space() -> Space {
         Space::symmetric(vec![1.0])
     }

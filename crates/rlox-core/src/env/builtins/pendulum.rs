@@ -14,13 +14,13 @@ use crate::env::trig;
 
 pub(crate) const MAX_SPEED: f64 = 8.0;
 pub(crate) const MAX_TORQUE: f32 = 2.0;
-/// Seconds a step.
+/// The duration of a step, s.
 pub(crate) const DT: f64 = 0.05;
-/// 3 g / 2 l, with g = 10 and l = 1.
+/// 3 g / (2 l), with g = 10 and l = 1.
 pub(crate) const GRAVITY: f64 = 15.0;
 pub(crate) const TURN: f64 = 2.0 * PI;
 
-/// `Pendulum-v1`; the state is the angle from upright in rad and its velocity in rad/s.
+/// `Pendulum-v1`. The state is the angle from upright in rad and its velocity in rad/s.
 #[derive(Debug)]
 pub enum Pendulum {}
 
@@ -37,7 +37,7 @@ impl Physics for Pendulum {
         Space::symmetric(vec![1.0, 1.0, MAX_SPEED as f32])
     }
 
-    /// The torque in N m; beyond the bounds it is clipped.
+    /// The torque in N m. Beyond the bounds it is clipped.
     fn action_space() -> Space {
         Space::symmetric(vec![MAX_TORQUE])
     }
@@ -53,7 +53,8 @@ impl Physics for Pendulum {
         let mut rewards = [0.0; LANES];
         for l in 0..LANES {
             let torque = torques[l][0].clamp(-MAX_TORQUE, MAX_TORQUE);
-            // Terms of the torque alone stay in f32: NumPy does not promote by Python's floats.
+            // The torque is float32 in Gymnasium, and NumPy keeps float32 in products with Python's
+            // floats. So terms of nothing but the torque are computed in f32.
             let cost = angle[l] * angle[l]
                 + 0.1 * (theta_dot[l] * theta_dot[l])
                 + f64::from(0.001_f32 * (torque * torque));
@@ -84,8 +85,9 @@ impl Physics for Pendulum {
     }
 }
 
-/// The angles from upright within half a turn. `rem_euclid` gives them, but is a library call; within
-/// two turns of upright one subtraction gives the same, since it is exact.
+/// The same angles within [-pi, pi), as Gymnasium computes them by a remainder. `rem_euclid` is that
+/// remainder, but a library call. Where every angle plus pi is less than two turns from zero, adding or
+/// subtracting at most one turn gives the same result.
 #[inline(always)]
 fn angles(theta: &[f64; LANES]) -> [f64; LANES] {
     let mut angles = *theta;

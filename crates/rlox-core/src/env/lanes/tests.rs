@@ -1,5 +1,5 @@
-//! Beliefs about environments held eight by eight: the same at every instruction set, and those of
-//! environments held one by one but for the last place of sine and cosine.
+//! Beliefs about environments stepped eight at a time. They are the same at every instruction set. They
+//! are those of environments stepped one by one, except for the last place of sine and cosine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,10 +14,10 @@ use crate::env::stepping::Finals;
 use crate::env::vec_env::{Reset, VecEnv};
 use crate::simd::{FORCED, LEVELS, Level, at_every_level};
 
-/// What `n_steps` give, from environments at several stages of their episodes.
+/// The results of each of `n_steps` steps. The environments start at several stages of their episodes.
 fn history<S: Stepping>(env_id: &str, n_envs: usize, seed: u128, n_steps: usize) -> Vec<Vec<f64>> {
     let mut env = VecEnv::<S>::new(env_id, n_envs, seed).unwrap();
-    // Nine times as far apart as episodes start.
+    // Bounds nine times as wide as the usual ones of an initial state.
     let wide = |&(low, high): &Bounds| (5.0 * low - 4.0 * high, 5.0 * high - 4.0 * low);
     let bounds: Vec<Bounds> = env.initial_bounds().iter().map(wide).collect();
     let how = Reset {
@@ -40,7 +40,7 @@ fn history<S: Stepping>(env_id: &str, n_envs: usize, seed: u128, n_steps: usize)
     for t in 0..n_steps {
         let turns: Vec<usize> = (0..n_envs).map(|i| (i + t) % 3 % n_turns).collect();
         let indices: Vec<i64> = turns.iter().map(|&turn| turn as i64).collect();
-        // Within the bounds of all spaces, on them and beyond.
+        // Actions within the bounds of all spaces, on the bounds, and beyond them.
         let reals: Vec<f32> = turns
             .iter()
             .map(|&turn| turn as f32 - 0.375 * (t % 8) as f32)
@@ -91,7 +91,7 @@ proptest! {
         env_id in prop::sample::select(IDS), n_envs in 1..20_usize, seed in 0..1_u128 << 64,
     ) {
         let alone = history::<Member<FlatObs, OptionalInfo>>(env_id, n_envs, seed, 80);
-        // Those whose equations stand in `scalar` take sine and cosine from the library.
+        // The environments with equations of their own in `scalar` use the library's sine and cosine.
         let tolerance = if [CartPole::ID, Pendulum::ID].contains(&env_id) { 1e-6 } else { 0.0 };
         at_every_level(|| {
             let together = history::<Lanes>(env_id, n_envs, seed, 80);
@@ -114,7 +114,7 @@ fn next<S: Stepping>(state: &[f64]) -> Vec<f64> {
     [vec![reward], env.state(1).unwrap().0].concat()
 }
 
-/// Angles of many turns and none at all are left to the library, whose values come back.
+/// For very large angles the library computes sine and cosine.
 #[test]
 fn a_wound_up_pendulum_is_that_of_one_alone() {
     for theta in [7.0, -30.0, 1e4, -2e6, 3e300] {
@@ -129,7 +129,8 @@ fn a_wound_up_pendulum_is_that_of_one_alone() {
     }
 }
 
-/// Lanes without an environment move along, and must not end up where arithmetic is slow.
+/// Lanes without an environment are stepped with the others. They must not reach angles that sine and
+/// cosine take long for.
 #[test]
 fn lanes_without_an_environment_stay_small() {
     let seeds = [0, 1, 2];

@@ -1,4 +1,4 @@
-//! [`crate::env::builtins::CartPole`], one alone.
+//! A single [`crate::env::builtins::CartPole`].
 
 use super::{RLEnv, Stepped};
 use crate::env::builtins::cartpole::{
@@ -7,7 +7,7 @@ use crate::env::builtins::cartpole::{
 use crate::env::info::StepInfo;
 use crate::env::spaces::Action;
 
-/// Its state: `x, x_dot, theta, theta_dot`.
+/// The state: `x, x_dot, theta, theta_dot`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CartPole([f64; 4]);
 

@@ -1,8 +1,8 @@
-//! One environment alone, behind a table of methods: what the form before P2, P10 and P19 is made of.
+//! A single environment as a trait object, [`RLEnv`]: the baseline of P2, P10 and P19 steps such ones.
 //!
-//! CartPole and Pendulum state their equations here a second time, for one environment and with the
-//! library's sine and cosine, because the records of P2, P10 and P19 were measured with them. Every
-//! other environment is a [`OneLane`].
+//! CartPole and Pendulum have their equations here a second time, for one environment and with the
+//! standard library's sine and cosine, because P2, P10 and P19 were measured with this code. Every other
+//! environment is a [`OneLane`].
 
 mod cartpole;
 mod pendulum;
@@ -19,15 +19,15 @@ use super::physics::{Bounds, LANES, Physics, Rows, alike, components};
 use super::seeding;
 use super::spaces::{Action, LaneAction};
 
-/// What a step gives besides the observation. The time limit is no part of it: whoever counts the
-/// steps truncates.
+/// The result of a step, without the observation. It does not say whether the episode is truncated: that
+/// follows from the number of its steps, which the caller counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stepped<I> {
     /// Reward of the step.
     pub reward: f64,
     /// Whether the step reached a terminal state.
     pub terminated: bool,
-    /// Further facts about the step (P10's seam).
+    /// What the step reports besides (P10's seam).
     pub info: I,
 }
 
@@ -36,27 +36,28 @@ pub trait RLEnv<I: StepInfo>: Send {
     /// The state, component by component.
     fn state(&self) -> &[f64];
 
-    /// The state, to be written to.
+    /// The state, to be overwritten.
     fn state_mut(&mut self) -> &mut [f64];
 
-    /// Draws a new initial state from `bounds`, one pair a component.
+    /// Draws a new initial state. `bounds` has (low, high) of each component that is drawn.
     fn reset(&mut self, rng: &mut Pcg64, bounds: &[Bounds]) {
         for (component, &(low, high)) in self.state_mut().iter_mut().zip(bounds) {
             *component = seeding::uniform(rng, low, high);
         }
     }
 
-    /// Advances the state by one step; `elapsed` are the steps of the episode so far.
+    /// Advances the state by one step. `elapsed` is the number of steps that the episode has had so far.
     fn step(&mut self, action: Action<'_>, elapsed: u32) -> Stepped<I>;
 
-    /// The state as the agent sees it.
+    /// The observation of the state, in a new vector.
     fn obs(&self) -> Vec<f32>;
 
-    /// The same, written to `out`, which has room for it and no more.
+    /// Writes the observation to `out`, which has exactly its length.
     fn write_obs(&self, out: &mut [f32]);
 }
 
-/// Any environment, stepped as eight equal ones of which one is looked at.
+/// One copy of any environment. Since [`Physics`] steps eight lanes, all eight get the same state and
+/// action, and the results of lane 0 are used.
 pub struct OneLane<P: Physics> {
     state: Vec<f64>,
     of: PhantomData<fn() -> P>,
@@ -72,7 +73,7 @@ impl<P: Physics> Default for OneLane<P> {
 }
 
 impl<P: Physics> OneLane<P> {
-    /// Eight environments in this state.
+    /// The state, the same in all eight lanes.
     fn eight(&self) -> P::State {
         alike::<P>(|c| self.state[c])
     }

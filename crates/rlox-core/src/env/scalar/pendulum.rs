@@ -1,4 +1,4 @@
-//! [`crate::env::builtins::Pendulum`], one alone.
+//! A single [`crate::env::builtins::Pendulum`].
 
 use std::f64::consts::PI;
 
@@ -7,7 +7,7 @@ use crate::env::builtins::pendulum::{DT, GRAVITY, MAX_SPEED, MAX_TORQUE, TURN};
 use crate::env::info::StepInfo;
 use crate::env::spaces::Action;
 
-/// Its state: `theta, theta_dot`.
+/// The state: `theta, theta_dot`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pendulum([f64; 2]);
 

@@ -3,7 +3,7 @@
 //! Gaussian.
 
 use super::parts::{Parts, Several, Whole};
-use super::{Actions, Network, Ppo, Rollout, Side, gather};
+use super::{Network, Ppo, RolloutData, SampledActions, Side, gather};
 use crate::RloxError;
 use crate::math;
 use crate::memory::{reserved, zeros};
@@ -89,27 +89,27 @@ impl<'a> Actor<'a> {
 }
 
 impl Side for Actor<'_> {
-    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64> {
+    fn gradient(&mut self, rollout: &RolloutData<'_>, batch: &[i64]) -> Option<f64> {
         let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
         let (minibatch, latest) = (&mut self.minibatch, &mut self.latest);
         gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
         let outputs = mlp.forward(params, &self.obs, batch.len(), &mut self.acts);
         minibatch.take_advantages(self.ppo, rollout, batch);
         match (&self.log_std, rollout.actions) {
-            (None, Actions::Discrete(actions)) => {
+            (None, SampledActions::Discrete(actions)) => {
                 let choices = (actions, Whole(mlp.n_outputs()));
                 minibatch.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
             }
-            (None, Actions::Several { chosen, nvec }) => {
+            (None, SampledActions::Several { chosen, nvec }) => {
                 let choices = (chosen, Several(nvec));
                 minibatch.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
             }
-            (None, Actions::Bits(actions)) => {
+            (None, SampledActions::Bits(actions)) => {
                 minibatch.bits(outputs, actions, rollout.log_probs, batch);
                 minibatch.surrogate(self.ppo, latest)?;
                 latest.entropy_loss = minibatch.bits_gradient(self.ppo, outputs, actions, batch);
             }
-            (Some(log_std), Actions::Continuous(actions)) => {
+            (Some(log_std), SampledActions::Continuous(actions)) => {
                 let log_std = &*log_std.params;
                 minibatch.gaussian(outputs, log_std, actions, rollout.log_probs, batch);
                 minibatch.surrogate(self.ppo, latest)?;
@@ -168,7 +168,7 @@ impl Minibatch {
     }
 
     /// Sets `advantages`, normalised if asked for.
-    fn take_advantages(&mut self, ppo: &Ppo, rollout: &Rollout<'_>, batch: &[i64]) {
+    fn take_advantages(&mut self, ppo: &Ppo, rollout: &RolloutData<'_>, batch: &[i64]) {
         gather(rollout.advantages, 1, batch, &mut self.advantages);
         let n = batch.len() as f64;
         if !ppo.normalize_advantage || batch.len() < 2 {

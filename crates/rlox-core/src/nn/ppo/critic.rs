@@ -1,6 +1,6 @@
 //! The critic's side of the update: the mean squared error of the values, clipped or not.
 
-use super::{Network, Ppo, Rollout, Side, gather};
+use super::{Network, Ppo, RolloutData, Side, gather};
 use crate::RloxError;
 use crate::memory::{reserved, zeros};
 use crate::nn::Activations;
@@ -39,7 +39,7 @@ impl<'a> Critic<'a> {
 }
 
 impl Side for Critic<'_> {
-    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64> {
+    fn gradient(&mut self, rollout: &RolloutData<'_>, batch: &[i64]) -> Option<f64> {
         let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
         let rows = batch.len();
         gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);

@@ -58,7 +58,7 @@ pub struct ActorCritic<'a> {
 
 /// The actions of `n` transitions.
 #[derive(Debug, Clone, Copy)]
-pub enum Actions<'a> {
+pub enum SampledActions<'a> {
     /// Of one categorical: `[n]`, each below the number of logits.
     Discrete(&'a [i64]),
     /// Of several categoricals at once.
@@ -76,11 +76,11 @@ pub enum Actions<'a> {
 
 /// The `n` transitions of a rollout that an update learns from.
 #[derive(Debug, Clone, Copy)]
-pub struct Rollout<'a> {
+pub struct RolloutData<'a> {
     /// `[n, obs_dim]`
     pub obs: &'a [f32],
     /// Of the old policy.
-    pub actions: Actions<'a>,
+    pub actions: SampledActions<'a>,
     /// `[n]`, log pi_old(a|s).
     pub log_probs: &'a [f32],
     /// `[n]`, A.
@@ -150,7 +150,7 @@ impl Ppo {
     pub fn update(
         &self,
         policy: ActorCritic<'_>,
-        rollout: &Rollout<'_>,
+        rollout: &RolloutData<'_>,
         order: &[i64],
         step: u64,
         threads: usize,
@@ -211,7 +211,7 @@ impl Ppo {
         actor: &mut impl Side,
         critic: &Offer<Round<'a, impl Side>>,
         helper: Option<&Thread>,
-        rollout: &Rollout<'_>,
+        rollout: &RolloutData<'_>,
         minibatches: impl Iterator<Item = (&'a [i64], u64)>,
     ) {
         let _flush = FlushDenormals::new();
@@ -268,7 +268,7 @@ fn gather(from: &[f32], width: usize, batch: &[i64], to: &mut Vec<f32>) {
 
 fn check(
     policy: &ActorCritic<'_>,
-    rollout: &Rollout<'_>,
+    rollout: &RolloutData<'_>,
     batch_size: usize,
 ) -> Result<(), RloxError> {
     let (actor, critic) = (policy.actor.mlp, policy.critic.mlp);
@@ -288,12 +288,12 @@ fn check(
         check_moments(name, &network.moments, network.mlp.n_params())?;
     }
     match (rollout.actions, &policy.log_std) {
-        (Actions::Discrete(actions), None) => check_chosen(actions, n, &[actor.n_outputs()]),
-        (Actions::Several { chosen, nvec }, None) => {
+        (SampledActions::Discrete(actions), None) => check_chosen(actions, n, &[actor.n_outputs()]),
+        (SampledActions::Several { chosen, nvec }, None) => {
             check_choices(nvec, actor.n_outputs())?;
             check_chosen(chosen, n, nvec)
         }
-        (Actions::Bits(actions), None) => {
+        (SampledActions::Bits(actions), None) => {
             check_len("actions", actions.len(), n * actor.n_outputs())?;
             match actions.iter().find(|&&bit| bit != 0.0 && bit != 1.0) {
                 None => Ok(()),
@@ -303,7 +303,7 @@ fn check(
                 )),
             }
         }
-        (Actions::Continuous(actions), Some(log_std)) => {
+        (SampledActions::Continuous(actions), Some(log_std)) => {
             check_len("actions", actions.len(), n * actor.n_outputs())?;
             check_moments("log_std", log_std, actor.n_outputs())
         }

@@ -4,7 +4,7 @@
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::Rollout;
+use super::RolloutData;
 use super::offer::{self, Done};
 use crate::pool;
 
@@ -12,7 +12,7 @@ use crate::pool;
 pub(super) trait Side {
     /// Computes the gradient of the loss of a minibatch, whose transitions have the indices `batch`.
     /// Returns its squared norm, or None to end the update before this minibatch.
-    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64>;
+    fn gradient(&mut self, rollout: &RolloutData<'_>, batch: &[i64]) -> Option<f64>;
     /// Makes Adam's step number `t` with that gradient times `scale`, and counts the minibatch in the
     /// figures.
     fn step(&mut self, t: u64, scale: f32);
@@ -39,7 +39,7 @@ impl<S: Side> Round<'_, S> {
         }
     }
 
-    pub(super) fn run(&mut self, rollout: &Rollout<'_>) {
+    pub(super) fn run(&mut self, rollout: &RolloutData<'_>) {
         self.step_if_due();
         self.norm = self.side.gradient(rollout, self.batch);
     }

@@ -50,7 +50,7 @@ impl Case {
         PPO.update(policy, &rollout, order, 0, threads)
     }
 
-    fn parts(&mut self, gaussian: bool) -> (ActorCritic<'_>, Rollout<'_>) {
+    fn parts(&mut self, gaussian: bool) -> (ActorCritic<'_>, RolloutData<'_>) {
         let [actor, critic, log_std] = &mut self.state;
         let policy = ActorCritic {
             actor: Network {
@@ -64,12 +64,12 @@ impl Case {
             log_std: gaussian.then(|| moments(log_std)),
         };
         let actions = if gaussian {
-            Actions::Continuous(&self.continuous)
+            SampledActions::Continuous(&self.continuous)
         } else {
-            Actions::Discrete(&self.discrete)
+            SampledActions::Discrete(&self.discrete)
         };
         let [log_probs, advantages, returns] = &self.columns;
-        let rollout = Rollout {
+        let rollout = RolloutData {
             obs: &self.obs,
             actions,
             log_probs,
@@ -133,7 +133,7 @@ struct Waits<'a, A, C> {
 }
 
 impl<A: Side, C> Side for Waits<'_, A, C> {
-    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64> {
+    fn gradient(&mut self, rollout: &RolloutData<'_>, batch: &[i64]) -> Option<f64> {
         self.helped += usize::from(self.critic.is_taken());
         self.side.gradient(rollout, batch)
     }

@@ -1,7 +1,7 @@
 //! The actor's part of an update for one half of the rows: its actions for obs and next_obs, and its
 //! gradient. The rows are cut into halves so that two threads can do it.
 
-use super::critic::{Critic, MinimumRows};
+use super::critic::{MinimumRows, QFunction};
 use super::{Batch, squashed};
 use crate::RloxError;
 use crate::memory::reserve;
@@ -31,7 +31,7 @@ pub(super) struct Half {
 
 /// The rows of a batch that a [`Half`] works on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rows<'a> {
+pub(super) struct BatchHalf<'a> {
     /// The index in the batch of the first row.
     pub(super) first: usize,
     /// The number of rows.
@@ -46,7 +46,7 @@ pub(super) struct Rows<'a> {
     pub(super) next_noise: &'a [f32],
 }
 
-impl<'a> Rows<'a> {
+impl<'a> BatchHalf<'a> {
     /// The two halves of a batch; the first one is the larger one where their sizes differ.
     pub(super) fn halves(batch: &Batch<'a>, obs_dim: usize, act_dim: usize) -> (Self, Self) {
         let n = batch.reward.len();
@@ -105,7 +105,7 @@ impl Half {
         &mut self,
         actor: &Mlp,
         params: &[f32],
-        rows: &Rows<'_>,
+        rows: &BatchHalf<'_>,
         x: &mut [f32],
         next_x: &mut [f32],
     ) {
@@ -160,8 +160,8 @@ impl Half {
         &mut self,
         actor: &Mlp,
         params: &[f32],
-        critics: [(&Critic, &[f32]); 2],
-        rows: &Rows<'_>,
+        critics: [(&QFunction, &[f32]); 2],
+        rows: &BatchHalf<'_>,
         x: &[f32],
         alpha: f32,
         batch_size: usize,

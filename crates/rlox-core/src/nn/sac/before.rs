@@ -1,7 +1,7 @@
 //! What comes before an update: its arguments are checked, and all memory that it needs is allocated,
 //! so that nothing can fail once parameters have begun to change.
 
-use super::critic::Critic;
+use super::critic::QFunction;
 use super::{Batch, Learners, Sac};
 use crate::RloxError;
 use crate::error::check_len;
@@ -44,7 +44,7 @@ impl Sac {
         check_len("next_noise", batch.next_noise.len(), n * act_dim)?;
         check_moments("actor", &learners.actor, self.actor.n_params())?;
         check_moments("log_alpha", &learners.log_alpha, 1)?;
-        let n_params = self.critics.iter().map(Critic::n_params).sum();
+        let n_params = self.critics.iter().map(QFunction::n_params).sum();
         check_moments("critics", &learners.critics, n_params)?;
         check_len("targets", learners.targets.len(), n_params)?;
         Ok(())

@@ -9,7 +9,7 @@ use crate::nn::{Activations, InputGradient, Mlp};
 
 /// A critic's network, and the memory of its update, kept between updates.
 #[derive(Debug)]
-pub(super) struct Critic {
+pub(super) struct QFunction {
     mlp: Mlp,
     acts: Activations,
     grad_q: Vec<f32>,
@@ -22,7 +22,7 @@ pub(super) struct Critic {
     pub(super) q: Vec<f32>,
 }
 
-impl Critic {
+impl QFunction {
     pub(super) fn new(mlp: Mlp) -> Result<Self, RloxError> {
         Ok(Self {
             grad: zeros(mlp.n_params())?,

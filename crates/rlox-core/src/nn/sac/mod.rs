@@ -26,8 +26,8 @@ use super::adam::{Adam, Moments};
 use super::{FlushDenormals, Mlp};
 use crate::error::check_len;
 use crate::{RloxError, pool};
-use actor::{Half, Rows};
-use critic::Critic;
+use actor::{BatchHalf, Half};
+use critic::QFunction;
 
 /// The parameters that an update changes, with Adam's moments.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub struct Losses {
 #[derive(Debug)]
 pub struct Sac {
     actor: Mlp,
-    critics: [Critic; 2],
+    critics: [QFunction; 2],
     halves: [Half; 2],
     /// Inputs of the critics, `[rows, obs_dim + act_dim]`: obs and the batch's actions.
     x: Vec<f32>,
@@ -133,7 +133,7 @@ impl Sac {
         let [one, other] = critics;
         Ok(Self {
             actor,
-            critics: [Critic::new(one)?, Critic::new(other)?],
+            critics: [QFunction::new(one)?, QFunction::new(other)?],
             halves: Default::default(),
             x: Vec::new(),
             now_x: Vec::new(),
@@ -210,7 +210,7 @@ impl Sac {
         let (obs_dim, act_dim) = (actor.n_inputs(), actor.n_outputs() / 2);
         let width = obs_dim + act_dim;
         let alpha = log_alpha.params[0].exp();
-        let (rows1, rows2) = Rows::halves(batch, obs_dim, act_dim);
+        let (rows1, rows2) = BatchHalf::halves(batch, obs_dim, act_dim);
 
         // The actor's actions for obs and next_obs.
         for inputs in [&mut *x, now_x, next_x] {
@@ -248,7 +248,7 @@ impl Sac {
             x[..obs_dim].copy_from_slice(obs);
             x[obs_dim..].copy_from_slice(action);
         }
-        let learn = |critic: &mut Critic, learner: &mut Moments<'_>, target: &mut [f32]| {
+        let learn = |critic: &mut QFunction, learner: &mut Moments<'_>, target: &mut [f32]| {
             critic.learn(learner, target, settings, x, y, batch.weights);
             critic.judge(learner.params, now_x, n);
         };

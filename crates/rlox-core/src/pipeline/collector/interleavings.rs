@@ -1,8 +1,9 @@
-//! Beliefs about the hand-over between a collector and its thread, each held in every interleaving in
-//! which a thread that could go on is made to wait a few times at most. Who waits for ever is found,
-//! too: loom says so where all threads wait, and at the end.
+//! Beliefs about the hand-over between a collector and its thread. Loom tries each in every interleaving of
+//! the threads, except those in which threads that could go on are made to wait more than a few times.
+//! A thread that would wait for ever is found, too.
 //!
-//! The collector is the one that ships; its channels and threads are those of `sync::model`.
+//! The collector is the one that ships. Its channels and threads are those of `sync::model`, which loom
+//! controls.
 #![allow(clippy::unwrap_used)]
 
 use std::panic::resume_unwind;

@@ -1,8 +1,8 @@
-//! Collected anew at every step.
+//! P13's baseline: a new vector at every step.
 
 use crate::env::obs_store::ObsStore;
 
-/// Makes `current` the observations in `obs`.
+/// Copies the observations of `obs` to `current`.
 pub fn refresh<O: ObsStore>(current: &mut Vec<f32>, obs: &O) {
     *current = obs.rows().flatten().copied().collect();
 }

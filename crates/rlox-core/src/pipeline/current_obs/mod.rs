@@ -1,5 +1,5 @@
-//! P13's seam: the observations `[n_envs * obs_dim]` that the policy is about to act on, made from
-//! those of the step before.
+//! P13's seam: how the latest observations of all environments are gathered, `[n_envs * obs_dim]`, for the
+//! policy to act on.
 
 pub mod baseline;
 pub mod optimized;
@@ -7,7 +7,7 @@ pub mod optimized;
 use super::PipelineWiring;
 use crate::env::obs_store::ObsStore;
 
-/// Makes `current` the observations in `obs`, by the twin that `W` names.
+/// Copies the observations of `obs` to `current`, by the twin that `W` names.
 pub(super) fn refresh<W: PipelineWiring, O: ObsStore>(current: &mut Vec<f32>, obs: &O) {
     if W::P13 {
         optimized::refresh(current, obs);

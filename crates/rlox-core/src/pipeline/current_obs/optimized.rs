@@ -1,8 +1,8 @@
-//! Copied into a buffer that is kept over the steps.
+//! P13's optimised form: a vector that is kept between steps, and overwritten.
 
 use crate::env::obs_store::ObsStore;
 
-/// Makes `current` the observations in `obs`.
+/// Copies the observations of `obs` to `current`.
 pub fn refresh<O: ObsStore>(current: &mut Vec<f32>, obs: &O) {
     current.clear();
     for row in obs.rows() {

@@ -193,5 +193,5 @@ pub fn collect_with_noise<W: PipelineWiring>(
 
 #[cfg(test)]
 crate::wiring::tests_of_every_wiring!("tests.rs");
-#[cfg(false)] // for rustfmt, which looks into no macro
+#[cfg(false)] // for rustfmt, which does not find the file in a macro
 mod tests;

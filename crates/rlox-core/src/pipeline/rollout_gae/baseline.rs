@@ -1,4 +1,5 @@
-//! One environment after the other: gather its column, run GAE over it, write the column back.
+//! P1's baseline: one environment after the other. The steps of each are copied side by side, GAE is
+//! computed of them, and the results are copied back.
 
 use super::Steps;
 use crate::error::RloxError;

@@ -1,6 +1,5 @@
-//! P1's seam: advantages and returns of a step-major rollout, `x[t * n_envs + e]`.
-//!
-//! Environment by environment the equations are those of [`crate::training::gae`].
+//! P1's seam: how the advantages and returns of a step-major rollout are computed. The equations for each
+//! environment are those of [`crate::training::gae`].
 
 pub mod baseline;
 pub mod optimized;
@@ -24,7 +23,7 @@ pub fn advantages_and_returns<W: PipelineWiring>(
     }
 }
 
-/// A rollout as GAE sees it, step-major `[n_steps * n_envs]`.
+/// GAE's inputs of a rollout, step-major: step `t` of environment `e` is element `t * n_envs + e`.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps<'a> {
     /// Rewards, with the bootstrap of truncated episodes added.

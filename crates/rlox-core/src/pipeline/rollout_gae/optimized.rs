@@ -1,4 +1,5 @@
-//! The rollout transposed once, GAE over all environments in one batch, the results transposed back.
+//! P1's optimised form: the whole rollout is transposed, GAE is computed of all environments in one call,
+//! and the results are transposed back.
 
 use super::Steps;
 use crate::error::RloxError;
@@ -29,10 +30,10 @@ pub fn advantages_and_returns<W: TrainingWiring>(
     ))
 }
 
-/// Numbers of a cache line: tiles of as many rows and columns use every line they touch whole.
+/// Rows and columns of a tile: the f64 of a cache line, so that a tile uses all of every line it reads.
 const TILE: usize = 8;
 
-/// `[rows, width]` as `[width, rows]`.
+/// The matrix `of`, `[rows, width]`, transposed to `[width, rows]`. It is copied tile by tile.
 fn transposed(of: &[f64], width: usize) -> Result<Vec<f64>, RloxError> {
     let rows = of.len() / width;
     let mut to = zeros(of.len())?;

@@ -1,11 +1,11 @@
-//! The inner loop that asks at every step whether it is the last.
+//! P7's baseline: the inner loop has a branch in every step, on whether it is the last one.
 
 use crate::Real;
 
-/// Writes the advantages of one sequence; all slices have `advantages.len()` elements.
+/// Writes the advantages of one sequence. All slices have `advantages.len()` elements.
 ///
-/// Whatever stands in for this function must let a non-finite input reach `advantages[0]`, which is
-/// how the callers notice one.
+/// An input that is not finite makes `advantages[0]` not finite, by which the callers notice it. Every
+/// other form of this function must do so, too.
 #[inline]
 pub fn advantages<T: Real>(
     rewards: &[T],

@@ -1,4 +1,4 @@
-//! Advantages of many environments at once, in either memory layout.
+//! GAE for many environments at once, in either of two memory layouts.
 
 use rayon::prelude::*;
 
@@ -8,26 +8,27 @@ use crate::memory::zeros;
 use crate::training::{TrainingWiring, not_finite};
 use crate::{Real, pool};
 
-/// Below this many elements a fork-join costs more than it saves.
+/// The number of elements from which on several threads share the work. With fewer, handing the work to
+/// other threads takes longer than it saves.
 const PARALLEL_ELEMENTS: usize = 65_536;
 
 /// How a `[n_steps, n_envs]` rollout lies in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Element `(t, e)` at `t * n_envs + e`: as it is collected.
+    /// Step `t` of environment `e` is element `t * n_envs + e`: the order in which it is collected.
     StepMajor,
-    /// Element `(t, e)` at `e * n_steps + t`: each environment's sequence in one piece.
+    /// Step `t` of environment `e` is element `e * n_steps + t`: each environment's steps lie side by side.
     EnvMajor,
 }
 
-/// Advantages and returns of `last_values.len()` environments, laid out as the inputs are.
+/// Advantages and returns of `last_values.len()` environments, in the inputs' layout.
 ///
-/// On each environment's sequence equal to [`super::compute_gae`]: env-major to the bit, step-major
-/// within rounding.
+/// The results of each environment are those of [`super::compute_gae`] for its steps: to the bit if
+/// env-major, within rounding if step-major.
 ///
 /// # Errors
 /// If the lengths differ or are no multiple of the number of environments, `gamma` or `gae_lambda`
-/// is outside [0, 1], or an input is not finite.
+/// is outside [0, 1], an input is not finite, or there is no memory.
 pub fn compute_gae_batched<W: TrainingWiring, T: Real>(
     rewards: &[T],
     values: &[T],
@@ -51,7 +52,8 @@ pub fn compute_gae_batched<W: TrainingWiring, T: Real>(
     Ok((advantages, returns))
 }
 
-/// The same into slices as long as the inputs, which hold anything after an error.
+/// [`compute_gae_batched`] that writes the results to slices of the inputs' length. After an error their
+/// contents are unspecified.
 ///
 /// # Errors
 /// As [`compute_gae_batched`], and if a slice has another length.

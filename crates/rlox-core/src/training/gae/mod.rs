@@ -6,8 +6,8 @@
 //! R_t     = A_t + V(s_t)                                        (the TD(lambda) return)
 //! ```
 //!
-//! `done_t` is 1 where step `t` ended its episode and `V(s_n)` is `last_value`. A truncated episode
-//! bootstraps if the caller adds `gamma * V(final_obs)` to its last reward.
+//! `done_t` is 1 if step `t` ended its episode, and `V(s_n)` is `last_value`. To bootstrap a truncated
+//! episode, the caller adds `gamma * V(final_obs)` to its last reward.
 
 pub mod baseline;
 mod batched;
@@ -25,7 +25,8 @@ use crate::memory::zeros;
 /// Advantages and returns of one sequence of `n` steps.
 ///
 /// # Errors
-/// If the lengths differ, `gamma` or `gae_lambda` is outside [0, 1], or an input is not finite.
+/// If the lengths differ, `gamma` or `gae_lambda` is outside [0, 1], an input is not finite, or there is
+/// no memory.
 pub fn compute_gae<W: TrainingWiring, T: Real>(
     rewards: &[T],
     values: &[T],
@@ -47,7 +48,8 @@ pub fn compute_gae<W: TrainingWiring, T: Real>(
     Ok((advantages, returns))
 }
 
-/// The same into slices as long as the inputs, which hold anything after an error.
+/// [`compute_gae`] that writes the results to slices of the inputs' length. After an error their contents
+/// are unspecified.
 ///
 /// # Errors
 /// As [`compute_gae`], and if a slice has another length.
@@ -97,5 +99,5 @@ fn check_discounts(gamma: f64, gae_lambda: f64) -> Result<(), RloxError> {
 
 #[cfg(test)]
 crate::wiring::tests_of_every_wiring!("tests.rs");
-#[cfg(false)] // for rustfmt, which looks into no macro
+#[cfg(false)] // for rustfmt, which does not find the file in a macro
 mod tests;

@@ -1,4 +1,4 @@
-//! The last step taken out of the loop, which then need not ask for it.
+//! P7's optimised form: the last step is done before the loop, so that the loop has no branch for it.
 
 use crate::Real;
 

@@ -1,4 +1,4 @@
-//! What must hold of the advantages, whichever inner loop is in use.
+//! What must hold of the advantages with every wiring.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -36,7 +36,7 @@ fn assert_close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// With rare, frequent, no or nothing but ends.
+/// Any sequence whose steps end an episode rarely, often, never or always.
 fn any_steps(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Steps> {
     let len = len.into();
     prop::sample::select(vec![0.02, 0.3, 0.0, 1.0]).prop_flat_map(move |ended| {
@@ -195,7 +195,7 @@ proptest! {
         let joined = advantages(&[before.clone(), after].concat(), last);
         let with_other = advantages(&[before.clone(), other].concat(), last + 1.0);
         prop_assert_eq!(&joined[..before.len()], &with_other[..before.len()]);
-        // Where blocks begin depends on the length, and with it the rounding.
+        // The rounding depends on where blocks begin, which depends on the length.
         assert_close(&advantages(&before, 0.0), &joined[..before.len()]);
     }
 

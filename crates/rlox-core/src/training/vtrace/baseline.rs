@@ -1,12 +1,12 @@
-//! The inner loop that takes `exp(log_rho)` once for rho and once more for c.
+//! P9's baseline: the inner loop computes `exp(log_rho)` twice, for rho and for c.
 
 use crate::Real;
 
-/// Writes the value targets and the policy-gradient advantages of one sequence; all slices have
+/// Writes the value targets and the policy-gradient advantages of one sequence. All slices have
 /// `vs.len()` elements.
 ///
-/// Whatever stands in for this function must let a non-finite reward, value or done reach `vs[0]`,
-/// which is how the caller notices one.
+/// A reward, value or done that is not finite makes `vs[0]` not finite, by which the caller notices it.
+/// Every other form of this function must do so, too.
 #[expect(
     clippy::too_many_arguments,
     reason = "the paper's inputs, checked by the caller"

@@ -22,12 +22,12 @@ use crate::simd::{Instructions, kernel};
 
 /// Value targets `vs` and advantages of one sequence of `n` steps.
 ///
-/// `log_rhos` are log pi(a|s) - log mu(a|s); minus infinity (an action that the learner's policy
-/// never takes) is a weight of zero.
+/// `log_rhos` are log pi(a|s) - log mu(a|s). Minus infinity, for an action that the learner's policy
+/// never takes, is a weight of zero.
 ///
 /// # Errors
-/// If the lengths differ, `gamma` is outside [0, 1], a clipping level is negative, or an input is
-/// not finite (NaN, for `log_rhos`).
+/// If the lengths differ, `gamma` is outside [0, 1], `rho_bar` or `c_bar` is negative or NaN, an input is
+/// not finite (for `log_rhos`: is NaN), or there is no memory.
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs")]
 pub fn compute_vtrace<W: TrainingWiring, T: Real>(
     log_rhos: &[T],
@@ -55,7 +55,8 @@ pub fn compute_vtrace<W: TrainingWiring, T: Real>(
     Ok((vs, pg_advantages))
 }
 
-/// The same into slices as long as the inputs, which hold anything after an error.
+/// [`compute_vtrace`] that writes the results to slices of the inputs' length. After an error their
+/// contents are unspecified.
 ///
 /// # Errors
 /// As [`compute_vtrace`], and if a slice has another length.
@@ -89,7 +90,7 @@ pub fn compute_vtrace_into<W: TrainingWiring, T: Real>(
     ] {
         check_len(argument, length, rewards.len())?;
     }
-    // The minimum with the clipping level would hide a NaN here.
+    // The minimum with `rho_bar` or `c_bar` would hide a NaN, so the results would not show it.
     if any_nan(log_rhos) {
         let index = log_rhos.iter().position(|log_rho| log_rho.is_nan());
         return Err(RloxError::argument(
@@ -121,7 +122,7 @@ pub fn compute_vtrace_into<W: TrainingWiring, T: Real>(
     if vs.first().is_none_or(|first| first.is_finite()) {
         return Ok(());
     }
-    // Minus infinity is allowed, so it is not to blame: it stands as a finite number here.
+    // The error must not name minus infinity, which is allowed, so a finite number takes its place.
     let lowest = T::min_value();
     let mut finite = reserved(log_rhos.len())?;
     finite.extend(log_rhos.iter().map(|&rho| rho.max(lowest)));
@@ -155,7 +156,8 @@ fn all_finite<T: Real>(values: &[T]) -> bool {
 }
 
 kernel! {
-    /// Whether any of them is NaN; looks at all, which vectors do faster than up to the first.
+    /// Whether any of the values is NaN. The loop goes through all values, since it can be vectorised
+    /// only if it does not end at the first NaN.
     fn any_nan<T: Real>(values: &[T]) -> bool = any_nan_body;
 }
 
@@ -170,5 +172,5 @@ fn any_nan_body<I: Instructions, T: Real>(values: &[T]) -> bool {
 
 #[cfg(test)]
 crate::wiring::tests_of_every_wiring!("tests.rs");
-#[cfg(false)] // for rustfmt, which looks into no macro
+#[cfg(false)] // for rustfmt, which does not find the file in a macro
 mod tests;

@@ -1,4 +1,4 @@
-//! The inner loop that takes `exp(log_rho)` once, for rho and c together.
+//! P9's optimised form: the inner loop computes `exp(log_rho)` once, for rho and c together.
 
 use crate::Real;
 

@@ -1,4 +1,4 @@
-//! What must hold of V-trace, whichever inner loop is in use.
+//! What must hold of V-trace with every wiring.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -19,8 +19,8 @@ fn assert_close(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// Holds both twins of the blocks to each other in precision T: `tolerance` relative above 1,
-/// absolute below.
+/// Checks that both twins of P18 write the same, in precision T. `tolerance` is relative above 1, absolute
+/// below.
 fn assert_agree<T: Real>(
     columns: [&[f64]; 4],
     scalars: [f64; 4],
@@ -58,7 +58,7 @@ fn assert_agree<T: Real>(
 }
 
 proptest! {
-    /// Lengths on either side of a block's end, every weight and bar that is allowed.
+    /// Lengths around that of a block, and all weights and bars that are allowed.
     #[test]
     fn blocks_agree_with_single_steps_at_every_level(
         n in prop_oneof![0usize..20, 250usize..262, 511usize..515], seed in vec((-3.0..3.0, -10.0..10.0, -10.0..10.0), 515),
@@ -167,13 +167,13 @@ fn an_impossible_action_weighs_nothing() {
     assert_eq!((vs, pg_advantages), (vec![3.0], vec![0.0]));
 }
 
-/// Products of the weights of neighbouring steps, which only a scan makes, may overflow.
+/// Products of the weights of several steps may overflow. Only a scan computes them.
 #[test]
 fn weights_without_a_bar_may_have_infinite_products() {
     let zero = [0.0; 8];
     for log_rhos in [
         [45.0, 45.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-        // Whatever the first step gathers stays finite: the ones between are lost.
+        // The target of the first step stays finite, while those between would be NaN.
         [-60.0, 0.0, 0.0, 45.0, 45.0, 0.0, 0.0, 0.0],
     ] {
         at_every_level(|| {

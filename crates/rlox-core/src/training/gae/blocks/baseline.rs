@@ -1,12 +1,12 @@
-//! Step by step, in the loop of P7's choice; then the returns.
+//! P14's baseline: step by step, in either of P7's loops; then the returns, in a second pass.
 
 use crate::Real;
 use crate::training::{TrainingWiring, gae};
 
-/// Writes the advantages and returns of one sequence; all slices have `advantages.len()` elements.
+/// Writes the advantages and returns of one sequence. All slices have `advantages.len()` elements.
 ///
-/// Whatever stands in for this function must let a non-finite input reach `advantages[0]`, which is
-/// how the callers notice one.
+/// An input that is not finite makes `advantages[0]` not finite, by which the callers notice it. Every
+/// other form of this function must do so, too.
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
 pub fn advantages_and_returns<W: TrainingWiring, T: Real>(
     rewards: &[T],

@@ -1,5 +1,5 @@
-//! Eight steps at a time, whether episodes end among them or not: the recurrence
-//! `A_t = delta_t + decay * (1 - done_t) * A_{t+1}` as a scan.
+//! P14's optimised form: eight steps at a time, by a scan of the recurrence
+//! `A_t = delta_t + decay * (1 - done_t) * A_{t+1}`. Episodes may end at any of the steps.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -35,7 +35,7 @@ fn body<I: Instructions, T: Real>(
     let decay = gamma * gae_lambda;
     let (mut end, mut next_advantage) = (n, T::zero());
     while end > 0 {
-        // The values that follow a block are read from the array, so the last step stands alone.
+        // A block reads the value after its last step from the array, so the last step is done alone.
         if (STEPS..n).contains(&end) {
             let start = end - STEPS;
             let [value, next_value, reward, done]: [[T; STEPS]; 4] = [

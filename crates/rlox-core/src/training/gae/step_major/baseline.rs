@@ -1,12 +1,13 @@
-//! Row by row from the last step, as the target's least instructions allow; then the returns.
+//! P15's baseline: all environments step by step from the last step, with the instructions that every
+//! processor of the target has; then the returns, in a second pass.
 
 use crate::Real;
 
-/// Writes the advantages and returns of `last_values.len()` environments, at least one; the other
-/// slices have `advantages.len()` elements, whole rows of environments.
+/// Writes the advantages and returns of `last_values.len()` environments, at least one. The other slices
+/// have `advantages.len()` elements: a row for each step, with an element for each environment.
 ///
-/// Whatever stands in for this function must let a non-finite input reach its environment's advantage
-/// in the first row, which is how the caller notices one.
+/// An input that is not finite makes its environment's advantage in the first row not finite, by which the
+/// caller notices it. Every other form of this function must do so, too.
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
 pub fn advantages_and_returns<T: Real>(
     rewards: &[T],

@@ -1,4 +1,5 @@
-//! P15's seam: how a step-major batch, element `(t, e)` at `t * n_envs + e`, passes through GAE.
+//! P15's seam: how GAE is computed of a step-major batch, in which step `t` of environment `e` is element
+//! `t * n_envs + e`.
 
 pub mod baseline;
 pub mod optimized;

@@ -1,9 +1,10 @@
 //! P15's optimised form: eight environments at a time with the best instructions that the processor
 //! has, and the returns in the same pass.
 //!
-//! Eight environments go back through a block of rows with their advantages in registers, since a step
-//! that read what was just written would wait for memory. Then the next eight go through the same rows,
-//! which are still in the first-level cache.
+//! The steps are cut into blocks of rows that fit into the first-level cache. In a block, eight
+//! environments are computed from its last row to its first. Their advantages stay in registers, since
+//! reading what was just written would take long. Then the next eight environments are computed from the
+//! same rows, which are still in the cache.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -14,7 +15,7 @@ use std::ops::Range;
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
 
-/// Elements of a block of rows, which fits into the first-level cache.
+/// Elements of a block in each input, so that it fits into the first-level cache.
 const NEAR: usize = 512;
 
 kernel! {
@@ -41,7 +42,7 @@ fn body<I: Instructions, T: Real>(
 ) {
     let (n_envs, mut end) = (last_values.len(), advantages.len());
     let rows_near = (NEAR / n_envs).max(1);
-    let mut batch = Batch {
+    let mut batch = StepMajorBatch {
         rewards,
         values,
         dones,
@@ -69,7 +70,8 @@ fn body<I: Instructions, T: Real>(
     }
 }
 
-struct Batch<'a, T> {
+/// The arguments of the kernel.
+struct StepMajorBatch<'a, T> {
     rewards: &'a [T],
     values: &'a [T],
     dones: &'a [T],
@@ -80,8 +82,9 @@ struct Batch<'a, T> {
     returns: &'a mut [T],
 }
 
-impl<T: Real> Batch<'_, T> {
-    /// N environments from `env` on, from the last to the first of whole `rows`.
+impl<T: Real> StepMajorBatch<'_, T> {
+    /// Computes N environments from `env` on, from the last to the first row of a block. `rows` is the
+    /// range of the block's elements.
     #[inline(always)]
     fn back<I: Instructions, const N: usize>(&mut self, rows: Range<usize>, env: usize) {
         let next = rows.end + env;

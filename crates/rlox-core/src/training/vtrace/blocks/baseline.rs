@@ -1,13 +1,13 @@
-//! Step by step, in the loop of P9's choice.
+//! P18's baseline: step by step, in either of P9's loops.
 
 use crate::Real;
 use crate::training::{TrainingWiring, vtrace};
 
-/// Writes the value targets and the policy-gradient advantages of one sequence; all slices have
+/// Writes the value targets and the policy-gradient advantages of one sequence. All slices have
 /// `vs.len()` elements.
 ///
-/// Whatever stands in for this function must let a non-finite reward, value or done reach `vs[0]`,
-/// which is how the caller notices one.
+/// A reward, value or done that is not finite makes `vs[0]` not finite, by which the caller notices it.
+/// Every other form of this function must do so, too.
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
 pub fn targets<W: TrainingWiring, T: Real>(
     log_rhos: &[T],

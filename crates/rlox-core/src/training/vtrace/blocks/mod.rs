@@ -1,4 +1,4 @@
-//! P18's seam: how one sequence passes through V-trace, step by step or in blocks.
+//! P18's seam: how V-trace is computed of one sequence, step by step or a block of steps at a time.
 
 pub mod baseline;
 pub mod optimized;

@@ -1,10 +1,11 @@
-//! P18's optimised form: blocks of steps from the end, three passes over each. The first, vectorised,
-//! computes what a step has by itself: its weights and its TD error. The second is the recurrence, as a
-//! scan. The third, vectorised again, computes what follows from it.
+//! P18's optimised form: a block of steps at a time, from the end, in three passes. The first computes
+//! what depends on one step alone: its weights and its TD error. The second computes the recurrence, by a
+//! scan. The third computes the advantages, which depend on the recurrence. The first and the third
+//! are vectorised over steps.
 //!
 //! A scan multiplies the weights of several steps with each other, which the recurrence does not. If
-//! the product overflows, infinity times a correction of zero is NaN. Such a sequence is computed step
-//! by step instead.
+//! such a product overflows, it is infinite, and times a correction of zero it is NaN. A sequence in
+//! which that happens is computed step by step instead.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -16,7 +17,7 @@ use crate::simd::{Instructions, kernel, load};
 use crate::training::TrainingWiring;
 use crate::training::scan::{self, STEPS};
 
-/// Steps of a block: what the passes hand on stays in the first-level cache.
+/// Steps of a block, so that what one pass computes for the next stays in the first-level cache.
 const BLOCK: usize = 256;
 
 /// Writes the targets and advantages of one sequence, as [`baseline::targets`] does.
@@ -45,7 +46,8 @@ pub fn targets<W: TrainingWiring, T: Real>(
         vs,
         pg_advantages,
     );
-    // Only where bars so high let products overflow can a step be lost that the first does not show.
+    // If a product of weights can overflow, any target may be NaN while the first one is finite. If none
+    // can, the first target is not finite whenever another one is not.
     let looked_at = if product_is_finite(c_bar) {
         1
     } else {
@@ -67,7 +69,7 @@ pub fn targets<W: TrainingWiring, T: Real>(
     }
 }
 
-/// Whether as many weights of `c_bar` as a scan multiplies make a finite number.
+/// Whether a product of as many weights as a scan multiplies is finite, if each is `c_bar`, the largest.
 fn product_is_finite<T: Real>(c_bar: T) -> bool {
     (0..STEPS.ilog2())
         .fold(c_bar, |product, _| product * product)
@@ -75,7 +77,7 @@ fn product_is_finite<T: Real>(c_bar: T) -> bool {
 }
 
 kernel! {
-    /// All of it by vectors; not finite where a product of the weights is not.
+    /// Writes the targets and advantages, vectorised. Some may be NaN if a product of weights overflows.
     #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
     fn in_blocks<T: Real>(
         log_rhos: &[T], rewards: &[T], values: &[T], dones: &[T], last_value: T, gamma: T,
@@ -99,7 +101,7 @@ fn body<I: Instructions, T: Real>(
 ) {
     let zeros = [T::zero(); BLOCK];
     let (mut rhos, mut discounts, mut traces, mut errors) = (zeros, zeros, zeros, zeros);
-    // One more: V(s) and vs of the step after the block.
+    // The last element of each is that of the step after the block.
     let (mut value, mut target) = ([last_value; BLOCK + 1], [last_value; BLOCK + 1]);
     let (mut end, mut correction) = (vs.len(), T::zero()); // vs_{t+1} - V(s_{t+1})
     while end > 0 {
@@ -142,7 +144,7 @@ fn body<I: Instructions, T: Real>(
     }
 }
 
-/// The lesser of a weight and its bar.
+/// The smaller one of a weight and its bar, written so that it is one instruction.
 #[inline(always)]
 fn least<T: Real>(weight: T, bar: T) -> T {
     if weight < bar { weight } else { bar }

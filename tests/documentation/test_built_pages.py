@@ -237,8 +237,13 @@ def test_links_lead_where_the_site_has_what_they_mean(tmp_path: Path) -> None:
 
     assert moved("[to](b.md#here)") == "[to](../guides/b.md#here)"
     assert moved("[of](../tool.py)") == "of (`tool.py`)"
+    assert moved("It is (see [that](../tool.py)), [of](../tool.py)") == (
+        "It is (see that `tool.py`), of (`tool.py`)"
+    )
     assert moved("[`tool.py`](../tool.py)") == "`tool.py`"
-    assert moved("![is](../picture.png)") == "![is](../pictures/picture.png)"
+    assert moved("![is](../picture.png)") == (
+        "[![is](../pictures/picture.png)](../pictures/picture.png)"
+    ), "a click shows it at its full size"
     assert (tmp_path / "pictures/picture.png").is_file()
     assert moved("[x](https://example.org)") == "[x](https://example.org)"
     assert moved("```\n[to](b.md)\n```") == "```\n[to](b.md)\n```", "code is left as it is"

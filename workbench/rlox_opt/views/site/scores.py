@@ -236,10 +236,16 @@ def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | 
     counts = _columns("Tool", "Commits found", *(word.capitalize() for word in elsewhere.OUTCOMES),
                       "Flagged beside", "Flagged for nothing")  # fmt: skip
     counts["Flagged for nothing"] = "folds"  # says how many were undecided, too
-    when = "; ".join(
-        f"{_of(machine, record)}: {', '.join(dict.fromkeys(row['project'] for row in own))}"
+    measured = [
+        (
+            machine,
+            record["date"][:10],
+            record.get("commit", "")[:10],
+            ", ".join(dict.fromkeys(row["project"] for row in own)),
+        )
         for machine, record, own in newest
-    )
+    ]
+    where = dict.fromkeys(("Machine", "Date", "Commit of rlox-opt", "Projects"), "word")
     caption = "Commits that made something slower"
     return Score(
         "Are slowdowns of other projects found?",
@@ -248,15 +254,16 @@ def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | 
                 Table(counts, scored, f"{caption}: counts"),
                 "A commit that a benchmark reaches is found by any of its comparisons, which are "
                 "counted after it. Beside a count of what was found stands the lowest rate "
-                "that may lie behind it, beside a count of flags the highest (95 % confidence). "
-                f"Measured on {when}.",
+                "that may lie behind it, beside a count of flags the highest (95 % confidence).",
             ),
             (Table(columns, each, f"{caption}: each"), note),
             (_searches(every), ""),
+            (Table(where, measured, "Where this was measured"), ""),
         ],
-        "Public projects whose threads name a slowdown and the commit that made it. Found is: "
-        "called slower. Blind is: no benchmark of the suite reaches it. Each tool gets the same "
-        "commits and benchmarks; the other tools are those of the projects.",
+        "Public projects in whose issues a slowdown is reported, with the commit that made it. "
+        "Found: a benchmark is called slower. Blind: no benchmark of the suite reaches the "
+        "slowdown. Each tool gets the same commits and benchmarks; the other tools are those that "
+        "the projects use.",
     )
 
 

@@ -49,7 +49,7 @@ def add_to(verbs: Any, project: Project) -> None:
         + exits.told(
             good="no regression",
             difference="a benchmark is slower or takes more memory",
-            cannot_tell="one is undecided or fails, or a commit does not build",
+            cannot_tell="a benchmark is undecided or fails, or a commit does not build",
             interrupted="what is known is printed",
         ),
     )

@@ -88,7 +88,7 @@ def add_to(verbs: Any, project: Project) -> None:
     add(
         "--control",
         metavar="REV",
-        help="the commit that ratios are to (default: that of the newest entry)",
+        help="the commit whose time all times are divided by (default: that of the newest entry)",
     )
     add_suite(parser)
     add("--again", action="store_true", help="record commits once more that are recorded already")

@@ -11,7 +11,7 @@ import griffe
 
 class Constructors(griffe.Extension):
     """Classes of the extension are made by `__new__`, of which a compiled class tells no arguments:
-    each gets those that the stubs name. Types in docstrings are words, and stay as they are written.
+    each gets those that the stubs name. Types in docstrings are words, and stay as written.
     """
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:

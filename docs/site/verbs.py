@@ -94,9 +94,9 @@ def exit_codes(project: Project) -> str:
     lines = ["# Exit codes", "", "A script or a job of CI asks the exit code. It means the same of "
              "every verb:", "", "| code | meaning |", "|---|---|"]  # fmt: skip
     lines += [f"| {code} | {_cell(meaning)} |" for code, meaning in exits.MEANINGS.items()]
-    lines += ["", "Some verbs mean more by a code, or end with it in more cases. An empty cell adds "
-              "nothing to the table above; a dash means that the verb never ends with this code.",
-              ""]  # fmt: skip
+    lines += ["", "Some verbs mean more by a code, or end with it in more cases. An empty cell "
+              "adds nothing to the table above; a dash means that the verb never ends with this "
+              "code.", ""]  # fmt: skip
     lines += [f"| verb | {' | '.join(map(str, codes))} |", "|---" * (len(codes) + 1) + "|"]
     for verb in every:
         of = own[verb.words]

@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
         'REV+opt-p5,opt-p7; "." is the working tree, pypi:NAME==1.2 a release, and A...B, as in '
         "git, the commit at which B branched off from A")  # fmt: skip
     add("head", metavar="HEAD", nargs="?",
-        help="the revision that is compared with BASE (default: HEAD; where BASE is A...B, B)")  # fmt: skip
+        help="what is compared with BASE (default: HEAD; where BASE is A...B, B)")  # fmt: skip
     add("--bench", metavar="REGEX", action=Once, type=pattern, default=project.compared,
         help="only benchmarks whose name it is found in; of ^MODULE only that "
         "module is read")  # fmt: skip

@@ -77,8 +77,8 @@ def add_to(verbs: Any, project: Project) -> None:
         "--serial",
         type=shlex.split,
         metavar="ARGUMENTS",
-        help="run the program once more with these arguments as well, which make it use one process, "
-        "and tell what its processes cost",
+        help="run the program once more with these arguments as well, by which it uses one "
+        "process, and tell what its processes cost",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
@@ -90,8 +90,8 @@ def add_to(verbs: Any, project: Project) -> None:
     which.add_argument(
         "--peer",
         metavar="NAME",
-        help="run the program by the interpreter of a peer of `rlox-opt peers`; the peer's environment "
-        "is made if it is not there",
+        help="run the program by the interpreter of a peer of `rlox-opt peers`; the peer's "
+        "environment is made if it is not there",
     )
     parser.add_argument(
         "--beside",

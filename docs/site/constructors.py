@@ -11,7 +11,7 @@ import griffe
 
 class Constructors(griffe.Extension):
     """Classes of the extension are made by `__new__`, of which a compiled class tells no arguments:
-    each gets those that the stubs name. Types in docstrings are words, and stay as written.
+    each gets those that the stubs name. Docstrings are Google's in Python and NumPy's in Rust.
     """
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
@@ -19,7 +19,8 @@ class Constructors(griffe.Extension):
         core = pkg.members.get("_core")
         if not isinstance(core, griffe.Module) or not isinstance(pkg.filepath, Path):
             return
-        _keep_shapes(core)
+        _read(pkg, griffe.Parser.google)
+        _read(core, griffe.Parser.numpy)
         path = pkg.filepath.with_name("_core.pyi")
         stubs = griffe.visit("_core", filepath=path, code=path.read_text(encoding="utf-8"))
         for name, stub in stubs.classes.items():
@@ -31,11 +32,15 @@ class Constructors(griffe.Extension):
                 real.set_member("__init__", griffe.Function("__init__", parameters=parameters))
 
 
-def _keep_shapes(of: griffe.Module | griffe.Class) -> None:
-    """What could be Python is Python to griffe, and a shape (n,) in it would be printed as (n)."""
+def _read(of: griffe.Object, style: griffe.Parser) -> None:
+    """Give all docstrings below an object their style. Griffe would take the style of whichever
+    page it made first for all of the package."""
     for member in of.members.values():
-        if isinstance(member, griffe.Function | griffe.Class) and member.docstring:
+        if isinstance(member, griffe.Alias):
+            continue
+        if member.docstring:
+            member.docstring.parser = style
+            # What could be Python is Python to griffe, and a shape (n,) in it is printed as (n).
             text = member.docstring.value
             member.docstring.value = text.replace("ndarray, shape (", "ndarray of shape (")
-        if isinstance(member, griffe.Class):
-            _keep_shapes(member)
+        _read(member, style)

@@ -164,6 +164,17 @@ def test_a_compiled_class_is_shown_with_the_arguments_of_its_stub(site: Path) ->
     assert "PrioritizedReplayBuffer(capacity:int,obs_dim:int,act_dim:int,alpha:float=0.6" in told
 
 
+def test_docstrings_are_read_in_their_own_style(site: Path, every: dict[str, Read]) -> None:
+    """Google's in Python, NumPy's in Rust, whichever page is made first."""
+    seen = [page for page in every if page.startswith("reference/python/")]
+    assert len(seen) == 6
+    for page in seen:
+        text = (site / page).read_text(encoding="utf-8")
+        assert not re.search(r"<p>(?:Args|Parameters|Returns|Raises):\s", text), page
+    assert "ndarray of shape (n,), float64" in words(site, "reference/python/advantages.md")
+    assert "the title of the printed tree" in words(site, "reference/python/timing.md")
+
+
 def _slugs(text: str) -> Iterator[str]:
     """The anchors that GitHub gives to headings."""
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)

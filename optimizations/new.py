@@ -50,8 +50,10 @@ Next:
 def describe(parser: argparse.ArgumentParser) -> None:
     """Give the verb its arguments and examples."""
     parser.epilog = _EXAMPLES + exits.told(good="written")
-    parser.add_argument("id", metavar="ID", help="a free one, such as p26")
-    parser.add_argument("title", help="what is varied, in a line without a full stop")
+    parser.add_argument("id", metavar="ID", help="an id that no card has, such as p26")
+    parser.add_argument(
+        "title", metavar="TITLE", help="what is varied, in a line without a full stop"
+    )
     parser.add_argument(
         "--kind",
         choices=skeleton.KINDS,
@@ -71,7 +73,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
         default="training",
         help="module of the core that the seam lies in (default: training)",
     )
-    parser.add_argument("--name", help="of the seam's module (default: from the title)")
+    parser.add_argument("--name", help="the name of the seam's module (default: from the title)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -54,7 +54,7 @@ def page(found: Mapping[str, Any]) -> str:
     sections = [Section("threads", "Cases", [explained(found)], [summary(found)])]
     worst = min(row["ratio"] for row in found["table"])
     return html.document(
-        HEADING,
+        "PPO and SAC",
         HEADING,
         [("slowest", f"{worst:.2f} ×")],
         [("Left out", list(found["left_out"]))],

@@ -97,7 +97,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="PPO: step and learn in turn, or step in the background (sync)",
     )
     add("--prioritized", action="store_true", help="SAC: prioritised replay")
-    add("--seed", type=whole(0), default=0, metavar="N", help="of the trainer (%(default)s)")
+    add("--seed", type=whole(0), default=0, metavar="N", help="the trainer's seed (%(default)s)")
     add("--device", default="cpu", help="where torch computes: cpu, cuda, cuda:1 (%(default)s)")
     add("--threads", type=count, default=1, metavar="N", help="torch's threads (%(default)s)")
 

@@ -1,5 +1,5 @@
-"""For griffe: classes of the compiled extension are made by `__new__`, of which a compiled class
-tells no arguments. Here each gets those that the stubs name."""
+"""For griffe, which reads the docstrings: what it would not find, or misread, in the compiled
+extension."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import griffe
 
 
 class Constructors(griffe.Extension):
-    """Gives each class of the extension the `__init__` that its `__new__` in the stubs stands
-    for."""
+    """Classes of the extension are made by `__new__`, of which a compiled class tells no arguments:
+    each gets those that the stubs name. Docstrings are Google's in Python and NumPy's in Rust.
+    """
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Once the package is read."""
         core = pkg.members.get("_core")
         if not isinstance(core, griffe.Module) or not isinstance(pkg.filepath, Path):
             return
+        _read(pkg, griffe.Parser.google)
+        _read(core, griffe.Parser.numpy)
         path = pkg.filepath.with_name("_core.pyi")
         stubs = griffe.visit("_core", filepath=path, code=path.read_text(encoding="utf-8"))
         for name, stub in stubs.classes.items():
@@ -27,3 +30,17 @@ class Constructors(griffe.Extension):
                 given = [one for one in made.parameters if one.name != "cls"]
                 parameters = griffe.Parameters(own, *given)
                 real.set_member("__init__", griffe.Function("__init__", parameters=parameters))
+
+
+def _read(of: griffe.Object, style: griffe.Parser) -> None:
+    """Give all docstrings below an object their style. Griffe would take the style of whichever
+    page it made first for all of the package."""
+    for member in of.members.values():
+        if isinstance(member, griffe.Alias):
+            continue
+        if member.docstring:
+            member.docstring.parser = style
+            # What could be Python is Python to griffe, and a shape (n,) in it is printed as (n).
+            text = member.docstring.value
+            member.docstring.value = text.replace("ndarray, shape (", "ndarray of shape (")
+        _read(member, style)

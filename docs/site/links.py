@@ -51,9 +51,14 @@ def moved(
             copy = f"pictures/{PurePosixPath(target).as_posix().replace('/', '-')}"
             (out / "pictures").mkdir(exist_ok=True)
             shutil.copyfile(root / target, out / copy)
-            return f"![{match['text']}]({os.path.relpath(copy, here)})"
+            shown = os.path.relpath(copy, here)
+            return f"[![{match['text']}]({shown})]({shown})"  # which shows it at its full size
         words = match["text"].strip("`")
-        return f"`{target}`" if words == target else f"{match['text']} (`{target}`)"
+        if words == target:
+            return f"`{target}`"
+        paragraph = match.string[: match.start()].rpartition("\n\n")[2]
+        in_brackets = paragraph.count("(") > paragraph.count(")")
+        return f"{match['text']} " + (f"`{target}`" if in_brackets else f"(`{target}`)")
 
     return _relinked(text, link)
 

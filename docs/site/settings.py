@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import tables
 from rlox_opt.project.project import Settings
 
 _TABLE = "tool.rlox-opt"
@@ -53,7 +54,7 @@ def _table(kind: type, heading: str, before: str) -> Iterator[str]:
             _about(kind),
             "",
         )
-    yield from ("| key | type | default | meaning |", "|---|---|---|---|")
+    rows = []
     for field in fields:
         name = f"{before}{field.encode_name}"
         meaning = _sentence(said.get(field.name, ""))
@@ -62,12 +63,9 @@ def _table(kind: type, heading: str, before: str) -> Iterator[str]:
             meaning = meaning or f"{_about(below[0]).split('. ')[0]}."
             meaning = meaning.replace("..", ".")
             meaning += f" Its keys are [below](#{_slug(field, before, below[0])})."
-        cells = (_type(field.type), _default(field), meaning.strip())
-        yield (
-            f'| <span id="{name.replace(".", "-")}"></span>`{field.encode_name}` | '
-            + " | ".join(cell.replace("|", "\\|") for cell in cells)
-            + " |"
-        )
+        key = f'<span id="{name.replace(".", "-")}"></span>`{field.encode_name}`'
+        rows.append((key, _type(field.type), _default(field), meaning.strip()))
+    yield from tables.lines(("key", "type", "default", "meaning"), rows, optional=2)
     yield ""
     for field in fields:
         for inner in _structs(field.type):
@@ -118,7 +116,8 @@ def _type(kind: Any) -> str:
     args = typing.get_args(kind)
     origin = typing.get_origin(kind)
     if isinstance(kind, types.UnionType) or origin is typing.Union:
-        return " or ".join(_type(of) for of in args if of is not type(None))
+        # Of two kinds of table it is said once: each has its keys below.
+        return " or ".join(dict.fromkeys(_type(of) for of in args if of is not type(None)))
     if origin in (tuple, list):
         return f"list of {_plural(_type(args[0]))}"
     if origin is dict:
@@ -134,7 +133,7 @@ def _plural(word: str) -> str:
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
     if field.required:
-        return "must be there"
+        return "required"
     value = field.default if field.default is not msgspec.NODEFAULT else None
     if value is None or isinstance(value, msgspec.Struct) or value in ("", (), {}):
         return ""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import tables
 from rlox_opt.cli.main import command_line
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
@@ -78,8 +79,9 @@ def page(verb: Verb, root: Path) -> str:
         titles = {"positional arguments": "Arguments", "options": "Options"}
         title = titles.get(group.title or "", (group.title or "").capitalize())
         titled = "argument" if title == "Arguments" else "option"
-        lines += [f"## {title}", "", f"| {titled} | default | meaning |", "|---|---|---|"]
-        lines += [_row(parser, action) for action in shown] + [""]
+        lines += [f"## {title}", "", ""]
+        cells = [_cells(parser, of) for of in shown]
+        lines += [*tables.lines((titled, "default", "meaning"), cells, optional=1), ""]
     lines += _epilog(parser.epilog or "")
     return "\n".join(lines).replace(f"{root}/", "").rstrip() + "\n"
 
@@ -87,16 +89,18 @@ def page(verb: Verb, root: Path) -> str:
 def exit_codes(project: Project) -> str:
     """The page with what each exit code means, of each verb."""
     every = [verb for verb in verbs(project) if "exit codes:" in (verb.parser.epilog or "")]
-    codes = [*exits.MEANINGS]
+    own = {verb.words: _own_codes(verb.parser.epilog or "") for verb in every}
+    codes = [code for code in exits.MEANINGS if any(of.get(code) for of in own.values())]
     lines = ["# Exit codes", "", "A script or a job of CI asks the exit code. It means the same of "
              "every verb:", "", "| code | meaning |", "|---|---|"]  # fmt: skip
     lines += [f"| {code} | {_cell(meaning)} |" for code, meaning in exits.MEANINGS.items()]
-    lines += ["", "The next table has what a verb means by it beyond that. A dash means that the "
-              "verb never ends with this code.", ""]  # fmt: skip
+    lines += ["", "Some verbs mean more by a code, or end with it in more cases. An empty cell "
+              "adds nothing to the table above; a dash means that the verb never ends with this "
+              "code.", ""]  # fmt: skip
     lines += [f"| verb | {' | '.join(map(str, codes))} |", "|---" * (len(codes) + 1) + "|"]
     for verb in every:
-        own = _own_codes(verb.parser.epilog or "")
-        cells = " | ".join(_cell(own[code]) or "as above" if code in own else "—" for code in codes)
+        of = own[verb.words]
+        cells = " | ".join(_cell(of[code]) if code in of else "—" for code in codes)
         lines.append(f"| [`{verb.words}`](verbs/{verb.slug}.md) | {cells} |")
     return "\n".join(lines) + "\n"
 
@@ -136,13 +140,14 @@ def _kinds(verb: Verb, shown: Sequence[argparse.Action]) -> Iterator[str]:
             yield f"| [`{name}`]({verb.slug}-{name}.md) | {_cell(told.get(name, ''))} |"
 
 
-def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+def _cells(parser: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str, str]:
+    """Name, default and meaning."""
     told = parser._get_formatter()._expand_help(action) if action.help else ""
     found = _DEFAULT.search(told)
     default = next(filter(None, found.groups())) if found else _plain(action)
     told = _DEFAULT.sub("", told, count=1).strip()
     word = default if " " in default or not default else f"`{default}`"
-    return f"| {_name(action)} | {_cell(word)} | {_cell(told)} |"
+    return _name(action), _cell(word), _cell(told)
 
 
 def _plain(action: argparse.Action) -> str:

@@ -164,6 +164,17 @@ def test_a_compiled_class_is_shown_with_the_arguments_of_its_stub(site: Path) ->
     assert "PrioritizedReplayBuffer(capacity:int,obs_dim:int,act_dim:int,alpha:float=0.6" in told
 
 
+def test_docstrings_are_read_in_their_own_style(site: Path, every: dict[str, Read]) -> None:
+    """Google's in Python, NumPy's in Rust, whichever page is made first."""
+    seen = [page for page in every if page.startswith("reference/python/")]
+    assert len(seen) == 6
+    for page in seen:
+        text = (site / page).read_text(encoding="utf-8")
+        assert not re.search(r"<p>(?:Args|Parameters|Returns|Raises):\s", text), page
+    assert "ndarray of shape (n,), float64" in words(site, "reference/python/advantages.md")
+    assert "the title of the printed tree" in words(site, "reference/python/timing.md")
+
+
 def _slugs(text: str) -> Iterator[str]:
     """The anchors that GitHub gives to headings."""
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
@@ -237,8 +248,13 @@ def test_links_lead_where_the_site_has_what_they_mean(tmp_path: Path) -> None:
 
     assert moved("[to](b.md#here)") == "[to](../guides/b.md#here)"
     assert moved("[of](../tool.py)") == "of (`tool.py`)"
+    assert moved("It is (see [that](../tool.py)), [of](../tool.py)") == (
+        "It is (see that `tool.py`), of (`tool.py`)"
+    )
     assert moved("[`tool.py`](../tool.py)") == "`tool.py`"
-    assert moved("![is](../picture.png)") == "![is](../pictures/picture.png)"
+    assert moved("![is](../picture.png)") == (
+        "[![is](../pictures/picture.png)](../pictures/picture.png)"
+    ), "a click shows it at its full size"
     assert (tmp_path / "pictures/picture.png").is_file()
     assert moved("[x](https://example.org)") == "[x](https://example.org)"
     assert moved("```\n[to](b.md)\n```") == "```\n[to](b.md)\n```", "code is left as it is"

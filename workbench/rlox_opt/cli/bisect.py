@@ -10,7 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.sides import add_suite, builds_for, measured_by
+from rlox_opt.cli.sides import (
+    add_environment,
+    add_suite,
+    builds_for,
+    in_environments,
+    in_one_environment,
+    measured_by,
+)
 from rlox_opt.cli.types import Once
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
@@ -34,6 +41,7 @@ _EXAMPLES = """\
 examples:
   rlox-opt bisect HEAD~20 HEAD --bench 'data_plane.Gae.time_gae(2048)'
   rlox-opt bisect HEAD~64 HEAD --bench time_gae --json
+  rlox-opt bisect v1.0 HEAD --bench time_gae --python 3.12 --with numpy==1.26
 
 First GOOD is compared with BAD. Then GOOD is compared with the commit in the middle of those that
 are left, until it is known whether that commit takes as long as GOOD or as long as BAD. At last the
@@ -59,6 +67,7 @@ def add_to(verbs: Any, project: Project) -> None:
         help="one benchmark: its name, or a part of it that no other has",
     )  # fmt: skip
     add_suite(parser)
+    add_environment(parser)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
@@ -144,13 +153,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     project: Project = arguments.project
     commits = project.commits
-    good, bad = commits.resolve(arguments.good), commits.resolve(arguments.bad)
-    project, _ = measured_by(project, [bad], arguments.suite)
+    ends = [in_one_environment(project, of, arguments) for of in (arguments.good, arguments.bad)]
+    good, bad = ends
+    project, suite = measured_by(project, [bad], arguments.suite)
+    project, _ = in_environments(project, suite, ends)
+    for end in ends:
+        project.builds.check(end)
     search = Search(good.commit, commits.between(good, bad))
     search.high = len(search.commits) - 1
     with reporter() as progress:
         try:
-            Bisection(project, search, arguments.bench, progress).run()
+            Bisection(project, search, arguments.bench, progress, bad).run()
             code = GOOD if search.verdict == "found" else CANNOT_TELL
         except KeyboardInterrupt:
             code = INTERRUPTED
@@ -162,10 +175,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Bisection:
-    """Narrows a search by comparisons."""
+    """Narrows a search by comparisons. Each commit is built in an environment like that of
+    `bad`."""
 
-    def __init__(self, project: Project, search: Search, bench: str, progress: Lines) -> None:
+    def __init__(
+        self, project: Project, search: Search, bench: str, progress: Lines, bad: Revision
+    ) -> None:
         self._project = project
+        self._bad = bad
         self._good: Artefact | None = None
         self.search = search
         self._bench = bench
@@ -225,7 +242,8 @@ class Bisection:
         self._progress.begin(f"build of {commit[:10]}")
         try:
             builds = builds_for(self._project, self._bench)
-            built = builds.build(Revision(commit, commit), self._good)
+            one = Revision(commit, commit, python=self._bad.python, extra=self._bad.extra)
+            built = builds.build(one, self._good)
         except NotBuiltError:
             self._progress.end("does not build")
             raise

@@ -50,7 +50,7 @@ def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "claims",
-        help="hold the figures of the texts that claims.toml names to their records",
+        help="compare the figures that texts claim with the records they come from",
         description="List the figures that texts claim, each with the commit, the machine and the "
         "date of its record. Tell where a text differs from its record, and where the code has "
         "changed since the record.",

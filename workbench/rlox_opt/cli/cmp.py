@@ -30,7 +30,7 @@ examples:
 ratio = baseline time / optimised time: above 1 the optimised form is faster. Each restart is a new
 process, which calls both forms in turn; the interval is over restarts. After 5, 10, 20 and 40
 restarts the interval may be narrow enough for a verdict: faster, slower or same (within 1 %). If it
-is not after the last, the verdict is undecided.
+never is, the verdict is undecided.
 """
 
 
@@ -46,7 +46,7 @@ def add_to(verbs: Any, project: Project) -> None:
         + exits.told(
             good="measured, whatever the ratios",
             difference="the twins differ",
-            cannot_tell="nothing was measured, as where both are one code here",
+            cannot_tell="nothing was measured, as where both forms are the same code here",
             interrupted="the record is written, marked incomplete",
         ),
     )

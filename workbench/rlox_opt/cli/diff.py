@@ -49,12 +49,12 @@ examples:
   rlox-opt diff HEAD HEAD --python base:3.11 --python head:3.13
   rlox-opt diff pypi:networkx==3.2 .      a release against the working tree
 
-ratio = head time / base time: over 1, head is slower. Each side has processes of its own, called in
-turn on one core; or one process has both, where the project says one-process = true. Each restart
-has new processes, and the interval (99 %) is over restarts. After 5, 10, 20 and 40 of them a
-verdict may fall: slower (the whole interval lies above the threshold), faster (below it), same
-(within) or undecided, with what it leans to: rather slower, rather same. The table's
-column n says after how many it fell.
+ratio = head time / base time: above 1 head is slower. Each side has processes of its own, which
+are called in turn on one core; where the project says one-process = true, one process has both.
+Each restart has new processes, and the interval (99 %) is over restarts. A verdict can be reached
+after 5, 10, 20 and 40 restarts: slower (the whole interval lies above the threshold), faster (below
+it) or same (within it). Otherwise a benchmark is undecided, and the likeliest verdict is named:
+rather slower, rather same. Column n of the table is the number of restarts.
 Benchmarks are those of the suite of HEAD; without --bench all but those that the project leaves
 out. Each side is built in an environment of its own, by uv.
 """
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
         'REV+opt-p5,opt-p7; "." is the working tree, pypi:NAME==1.2 a release, and A...B, as in '
         "git, the commit at which B branched off from A")  # fmt: skip
     add("head", metavar="HEAD", nargs="?",
-        help="another (default: HEAD; where BASE is A...B, B)")  # fmt: skip
+        help="what is compared with BASE (default: HEAD; where BASE is A...B, B)")  # fmt: skip
     add("--bench", metavar="REGEX", action=Once, type=pattern, default=project.compared,
         help="only benchmarks whose name it is found in; of ^MODULE only that "
         "module is read")  # fmt: skip

@@ -33,9 +33,9 @@ As a hook before each push, in .git/hooks/pre-push:
 Name the base as A...B, as git does: that is the commit at which B branched off from A. Compared
 with A itself, a branch that is behind would be blamed for what A has gained since.
 
-The gate fails where a benchmark is slower by more than --threshold with all of its interval. It
-does not fail for a regression that the change itself acknowledges, up to the ratio that is written
-there (see `rlox-opt regressions --help`).
+The gate fails where the whole interval of a benchmark lies above --threshold. It does not fail for
+a regression that the change itself acknowledges, up to the ratio that is written there (see
+`rlox-opt regressions --help`).
 """
 
 
@@ -49,7 +49,7 @@ def add_to(verbs: Any, project: Project) -> None:
         + exits.told(
             good="no regression",
             difference="a benchmark is slower or takes more memory",
-            cannot_tell="one is undecided or fails, or a commit does not build",
+            cannot_tell="a benchmark is undecided or fails, or a commit does not build",
             interrupted="what is known is printed",
         ),
     )

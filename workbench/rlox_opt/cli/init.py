@@ -59,7 +59,7 @@ def add_to(verbs: Any, project: Project) -> None:
         help="find a project's package, build and benchmarks",
         description="Find what is needed to compare two commits of the project in the current "
         "folder: its package, its build, its suite of benchmarks and what the suite needs. "
-        "[tool.rlox-opt] of pyproject.toml gets what cannot be found.",
+        "What cannot be found is set in [tool.rlox-opt] of pyproject.toml.",
         epilog=_EXAMPLES
         + exits.told(
             good="commits can be compared", cannot_tell="something is lacking, which is told"

@@ -61,7 +61,13 @@ def add_to(verbs: Any, project: Project) -> None:
         type=end_to_end.job_named(project),
         help=f"what to train: {', '.join(jobs)}",
     )
-    parser.add_argument("--rounds", type=int, default=5, choices=paired.LOOKS, help="(default: 5)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        choices=paired.LOOKS,
+        help="rounds of training (default: 5)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 

@@ -28,8 +28,8 @@ examples:
 
 Predicted and realised are ratios: baseline time / optimised time, at the size that the card
 predicts. Above 1 the optimised form is faster. The realised ratio comes from the record that the
-card names. Where it names none, it comes from the newest complete record, if there is one of this
-machine from that.
+card names. Where it names none, it comes from the newest complete record of this machine, or of
+another machine if this one has none.
 """
 
 

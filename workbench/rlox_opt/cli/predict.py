@@ -55,15 +55,15 @@ def add_to(verbs: Any, project: Project) -> None:
         "from the errors of earlier predictions. Or tell whether predictions came before the work.",
         epilog=_EXAMPLES
         + exits.told(
-            good="written; or made before the work",
-            difference="made with the work, after it, or after it was measured",
-            cannot_tell="nothing is predicted, or it is not committed",
+            good="the prediction is written; or, if asked for, was made before the work",
+            difference="a prediction was made with the work, after it, or after it was measured",
+            cannot_tell="nothing is predicted, or the prediction is not committed",
         ),
     )
     parser.add_argument("id", metavar="ID", help="the id of its card, such as p26; or all")
     parser.add_argument("--ratio", type=float, metavar="X", help="the ratio that you expect")
     parser.add_argument("--why", metavar="TEXT", help="the reason, with its figures")
-    parser.add_argument("--workload", help="one of the card's (default: its only one)")
+    parser.add_argument("--workload", help="a workload of the card (default: its only one)")
     parser.add_argument("--size", metavar="NAME=N[,NAME=N]", help="one of that workload's sizes")
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)

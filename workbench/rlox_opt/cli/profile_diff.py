@@ -45,9 +45,9 @@ def add_to(verbs: Any, project: Project) -> None:
         epilog=_EXAMPLES
         + exits.told(
             good="a step takes as long as before, or less",
-            difference="it takes longer (or a layer's share grew)",
-            cannot_tell="also of one run a side, which has no interval",
-            interrupted="the rounds that are done are told",
+            difference="a step takes longer (or a layer's share grew)",
+            cannot_tell="also with one run a side, which gives no interval",
+            interrupted="the finished rounds are reported",
         ),
     )
     parser.add_argument("before", metavar="A", nargs="?", help="a folder, or a revision")

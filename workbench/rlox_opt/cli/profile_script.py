@@ -71,29 +71,33 @@ def add_to(verbs: Any, project: Project) -> None:
             interrupted="the report is written",
         ),
     )
-    parser.add_argument("script", help="a Python file, or with -m a module")
+    parser.add_argument("script", metavar="SCRIPT", help="a Python file, or with -m a module")
     parser.add_argument("-m", action="store_true", dest="module", help="SCRIPT is a module's name")
     parser.add_argument(
         "--serial",
         type=shlex.split,
         metavar="ARGUMENTS",
-        help="run the program once more with these as well, which put all into one process, and "
-        "tell what the processes cost",
+        help="run the program once more with these arguments as well, by which it uses one "
+        "process, and tell what its processes cost",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--python", default=sys.executable, metavar="PATH", help="the interpreter (this one)"
+        "--python",
+        default=sys.executable,
+        metavar="PATH",
+        help="the interpreter that runs the program (this one)",
     )
     which.add_argument(
         "--peer",
         metavar="NAME",
-        help="that of a peer of `rlox-opt peers`, whose environment is made if it is not there",
+        help="run the program by the interpreter of a peer of `rlox-opt peers`; the peer's "
+        "environment is made if it is not there",
     )
     parser.add_argument(
         "--beside",
         type=Path,
         metavar="FILE",
-        help="a log with the program's own Timing report, to be told beside ours",
+        help="a log with the program's own Timing report, to be shown beside this one",
     )
     add_recording(parser)
     output = parser.add_argument_group("output")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _ABOUT = """
-The first run has no tool attached; the speeds and phases of the report are its. Then each tool
+The first run has no tool attached, and the report's speeds and phases are from it. Then each tool
 records a run of its own, since tools slow the program, and for as long as the interval of its
 shares demands. The report says how long that was, and why. Ctrl-C keeps the runs that are finished.
 """

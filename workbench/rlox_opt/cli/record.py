@@ -57,8 +57,8 @@ for. No part but the first, the times, begins once the budget is spent.
 A commit is appended when it is finished, so that the same command goes on after Ctrl-C or a crash.
 Commits that are recorded already, with the same features and control, are passed over. Of FROM..TO,
 commits that change nothing that is measured are passed over, too. Two `record` that run at once
-share the commits between them. Nothing else should run. Machines of another kind have their series.
-`rlox-opt regressions` tells how many commits have no recording.
+share the commits between them. Run nothing else meanwhile. Machines of another kind have their
+series. `rlox-opt regressions` tells how many commits have no recording.
 """
 
 
@@ -88,7 +88,7 @@ def add_to(verbs: Any, project: Project) -> None:
     add(
         "--control",
         metavar="REV",
-        help="the commit that ratios are to (default: that of the newest entry)",
+        help="the commit whose time all times are divided by (default: that of the newest entry)",
     )
     add_suite(parser)
     add("--again", action="store_true", help="record commits once more that are recorded already")

@@ -65,8 +65,8 @@ def add_to(verbs: Any, project: Project) -> None:
         "since which commit, by how much, and in which layer.",
         epilog=_EXAMPLES
         + exits.told(
-            good="nothing is slower unacknowledged",
-            difference="something is",
+            good="nothing became slower, or all of it is acknowledged",
+            difference="a regression is not acknowledged",
             cannot_tell="also where there is no history",
         ),
     )

@@ -27,7 +27,8 @@ examples:
   rlox-opt show p5 --json | jq .prediction
 
 The figures come from the record that the card names. Where it names none, they come from the newest
-complete record, if there is one of this machine from that. --json holds all records, newest first.
+complete record of this machine, or of another machine if this one has none. --json holds all
+records, newest first.
 """
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
+from rlox_opt.cli.types import Once
 from rlox_opt.project import cards, releases
 from rlox_opt.project.builders.pep517 import asked_by
 from rlox_opt.project.commits import WORKING_TREE, Revision
@@ -48,6 +49,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an interpreter that is installed, such as head:3.13")  # fmt: skip
     add("--features", metavar="[SIDE:]LIST", action="append", default=[],
         help="cargo's features to build with, such as head:fast,simd; or none")  # fmt: skip
+
+
+def add_environment(parser: argparse.ArgumentParser) -> None:
+    """What all commits of a search are given."""
+    add = parser.add_argument
+    add("--with", metavar="REQ", action="append", default=[], dest="extra",
+        help="a requirement for the environment of every commit, such as numpy==1.26; may be "
+        "repeated")  # fmt: skip
+    add("--python", metavar="VERSION", action=Once, default="",
+        help="an interpreter that is installed, such as 3.13, for every commit")  # fmt: skip
+
+
+def in_one_environment(project: Project, text: str, arguments: argparse.Namespace) -> Revision:
+    """A commit with what `add_environment` asks for. Raises UsageError where it is not there."""
+    extra = tuple(map(_requirement, arguments.extra))
+    return replace(project.commits.resolve(text), python=arguments.python, extra=extra)
 
 
 def resolved(

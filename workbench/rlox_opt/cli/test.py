@@ -41,7 +41,7 @@ def add_to(verbs: Any, project: Project) -> None:
         epilog=_EXAMPLES
         + exits.told(
             good="every test that this machine can run passes",
-            difference="one fails",
+            difference="a test fails",
             cannot_tell="nothing could be tested, or an optimisation has no test",
             interrupted="what is finished is told",
         ),

@@ -72,7 +72,7 @@ def searched(
     search = Search("0", [str(number) for number in range(1, history.n + 1)])
     search.high = history.n - 1
     with reporter() as progress:
-        Bisection(toy_projects.PROJECT, search, bench, progress).run()
+        Bisection(toy_projects.PROJECT, search, bench, progress, Revision("16", "16")).run()
     return search
 
 

@@ -38,6 +38,15 @@ def track_alpha():
 def track_thing():
     return thing.ONE
 """
+SLEEPING = """
+import time, thing
+
+def time_with_alpha_2():
+    import alpha
+
+    assert float(alpha.VERSION) == 2
+    time.sleep(thing.ONE / 1000)
+"""
 # What asv would be told is of no matter where the project says another way.
 CONF = {"matrix": {"req": {"alpha": ["1.5"]}}, "build_command": ["false"]}
 
@@ -137,3 +146,26 @@ def test_the_same_environment_on_both_sides_is_still_one_process(
     found = json.loads(rlox_opt("diff", "HEAD~1", "HEAD", *words).stdout)
     assert len(found["memory"]) == 2
     assert not any("one-process" in note for note in found["notes"])
+
+
+def test_a_search_builds_every_commit_in_the_environment_that_is_asked_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy_history.quick(monkeypatch.setattr)
+    slower = small_projects.git(root, "rev-parse", "HEAD")
+    repository(root, {"benchmarks/sleeping.py": SLEEPING})
+    words = "bisect", "HEAD~2", "HEAD", "--bench", "time_with_alpha_2"
+    done = rlox_opt(*words)
+    assert (done.returncode, "No module named 'alpha'" in done.stderr) == (2, True)
+    done = rlox_opt(*words, "--json", "--with", "alpha==2.0", "--python", sys.executable)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["commit"] == slower
+
+
+def test_a_search_gives_no_commit_an_environment_of_its_own(root: Path) -> None:
+    done = rlox_opt("bisect", "HEAD~1", "HEAD", "--bench", "time_it", "--with", "base:alpha==1.0")
+    assert done.returncode == 2
+    assert "--with 'base:alpha==1.0': is no requirement; write numpy" in done.stderr
+    done = rlox_opt("bisect", "HEAD~1", "HEAD", "--bench", "time_it", "--python", "base:3.12")
+    assert done.returncode == 2
+    assert "'base:3.12' is no Python: write a version such as 3.11" in done.stderr

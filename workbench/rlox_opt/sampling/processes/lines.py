@@ -60,9 +60,9 @@ class Lines:
         """The stack of Python functions at each time, outermost first; empty where none was seen
         near it.
 
-        A look may be wanted before a time and had after it. If the thread was in a call at that
-        time the look shows that very call: the call kept the interpreter's lock until the look
-        could be had.
+        A look may be asked for before one of the times and come after it, since a call of the
+        thread kept the interpreter's lock until then. Such a look shows that very call, so it is
+        what the thread was doing at that time.
         """
         looks = self._looks.get(tid)
         if looks is None or not len(looks):

@@ -24,7 +24,7 @@ class Exchange(NamedTuple):
     """A span that is no phase. `path` is the program's name for it. If only a part of a run is
     looked at, `inside` says whether the event lies in that part: a send's event is at its begin, a
     receive's or a meeting's at its end. Then nothing is received before it is sent, even where the
-    receiver goes on before the sender's call ends, whose core it took."""
+    receiver takes the sender's core and goes on before the sender's call ends."""
 
     kind: str  # of `SPANS`
     on: str

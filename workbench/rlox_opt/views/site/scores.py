@@ -222,24 +222,26 @@ def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | 
                        "Flagged beside", "Builds + the rest, min")  # fmt: skip
     columns |= dict.fromkeys(("Reported", "Tool", "Outcome"), "word")
     note = (
-        "Beside benchmarks that are expected to be slower, others may be so, too: such flags need "
-        "not be false."
+        "Flagged beside: other benchmarks than those that are expected to be slower. They may be "
+        "slower as well, so that such flags need not be false."
     )
     if reasons:
         columns["Reason named"] = None
         each = [(*row, name) for row, name in zip(each, named, strict=True)]
         note += (
-            " Named is: the first function told is one that the fix, or the change, is known to be "
-            "of; of the benchmarks that were looked into."
+            " Reason named: of the benchmarks for which the reason was looked for, those where the "
+            "first function that is named is one that the change, or its correction, touches."
         )
     scored = [(tool, *_counted(told), _of_nothing(every, tool)) for tool, told in of_all.items()]
     counts = _columns("Tool", "Commits found", *(word.capitalize() for word in elsewhere.OUTCOMES),
                       "Flagged beside", "Flagged for nothing")  # fmt: skip
     counts["Flagged for nothing"] = "folds"  # says how many were undecided, too
-    when = "; ".join(
-        f"{_of(machine, record)}: {', '.join(dict.fromkeys(row['project'] for row in own))}"
-        for machine, record, own in newest
-    )
+    at: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for machine, record, own in newest:
+        place = machine, record["date"][:10], record.get("commit", "")[:10]
+        at[place] += [row["project"] for row in own]
+    measured = [(*place, ", ".join(dict.fromkeys(projects))) for place, projects in at.items()]
+    where = dict.fromkeys(("Machine", "Date", "Commit of rlox-opt", "Projects"), "word")
     caption = "Commits that made something slower"
     return Score(
         "Are slowdowns of other projects found?",
@@ -248,15 +250,16 @@ def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | 
                 Table(counts, scored, f"{caption}: counts"),
                 "A commit that a benchmark reaches is found by any of its comparisons, which are "
                 "counted after it. Beside a count of what was found stands the lowest rate "
-                "that may lie behind it, beside a count of flags the highest (95 % confidence). "
-                f"Measured on {when}.",
+                "that may lie behind it, beside a count of flags the highest (95 % confidence).",
             ),
             (Table(columns, each, f"{caption}: each"), note),
             (_searches(every), ""),
+            (Table(where, measured, "Where this was measured"), ""),
         ],
-        "Public projects whose threads name a slowdown and the commit that made it. Found is: "
-        "called slower. Blind is: no benchmark of the suite reaches it. Each tool gets the same "
-        "commits and benchmarks; the other tools are those of the projects.",
+        "Public projects in whose issues a slowdown is reported, with the commit that made it. "
+        "Found: a benchmark is called slower. Blind: no benchmark of the suite reaches the "
+        "slowdown. Each tool gets the same commits and benchmarks; the other tools are those that "
+        "the projects use.",
     )
 
 

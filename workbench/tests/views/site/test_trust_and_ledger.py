@@ -296,6 +296,8 @@ def test_a_project_that_is_measured_again_counts_once_and_one_that_is_not_stays(
     assert row(text, "networkx")[:3] == ["networkx", "5", "right"]
     assert row(text, "pest")[:3] == ["pest", "5", "wrong"]
     assert "undecided" not in text.partition("Search for the commit")[2]
-    assert "2026-11-25, commit ffffffffff: networkx;" in text
+    lines = [line.strip() for line in text.splitlines()]
+    for day, commit, project in (("25", "f", "networkx"), ("24", "e", "pest")):
+        at = lines.index(commit * 10)
+        assert (lines[at - 1], lines[at + 1]) == (f"2026-11-{day}", project)
     assert "Reason named" not in text  # nobody looked for one
-    assert "2026-11-24, commit eeeeeeeeee: pest." in text

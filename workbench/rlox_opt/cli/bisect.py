@@ -33,6 +33,7 @@ from rlox_opt.stats.student import t_tail, welch
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 from rlox_opt.system.output import say
+from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
@@ -155,6 +156,11 @@ def run(arguments: argparse.Namespace) -> int:
     commits = project.commits
     ends = [in_one_environment(project, of, arguments) for of in (arguments.good, arguments.bad)]
     good, bad = ends
+    if good.features != bad.features:
+        raise UsageError(
+            f"GOOD and BAD: {good.text} and {bad.text} ask for different features; every commit "
+            "between them is built with the same ones, so name the same for both, or none"
+        )
     project, suite = measured_by(project, [bad], arguments.suite)
     project, _ = in_environments(project, suite, ends)
     for end in ends:
@@ -175,8 +181,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Bisection:
-    """Narrows a search by comparisons. Each commit is built in an environment like that of
-    `bad`."""
+    """Narrows a search by comparisons. Each commit is built as `bad` is: with its features, in an
+    environment like its own."""
 
     def __init__(
         self, project: Project, search: Search, bench: str, progress: Lines, bad: Revision
@@ -242,8 +248,7 @@ class Bisection:
         self._progress.begin(f"build of {commit[:10]}")
         try:
             builds = builds_for(self._project, self._bench)
-            one = Revision(commit, commit, python=self._bad.python, extra=self._bad.extra)
-            built = builds.build(one, self._good)
+            built = builds.build(replace(self._bad, text=commit, commit=commit), self._good)
         except NotBuiltError:
             self._progress.end("does not build")
             raise

@@ -11,6 +11,7 @@ import toy_projects
 
 from rlox_opt.cli import bisect
 from rlox_opt.cli.bisect import Bisection, Search, most_comparisons
+from rlox_opt.cli.main import main
 from rlox_opt.harness.packages import Failure, Reading
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project.builds import Artefact, Builds, NotBuiltError
@@ -19,6 +20,7 @@ from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.progress import reporter
 from rlox_opt.system.usage import UsageError
 
+BAD = Revision("16", "16")
 NAMES = {"data.time_it": ["base", "head"], "data.time_it_too": ["base", "head"]}
 
 
@@ -28,10 +30,12 @@ class History:
     def __init__(self, n: int, first_bad: int, change: float, spread: float = 0.003) -> None:
         self.n, self.first_bad, self.change, self.spread = n, first_bad, change, spread
         self.broken: set[int] = set()
+        self.built: list[Revision] = []
         self.fails = False
         self._rng = random.Random(n + first_bad)
 
     def build(self, revision: Revision) -> Artefact:
+        self.built.append(revision)
         if int(revision.commit) in self.broken:
             raise NotBuiltError(f"{revision.title} does not build")
         return Artefact(revision, Path(), (), {}, 0.0)
@@ -64,7 +68,10 @@ class Pair:
 
 
 def searched(
-    history: History, monkeypatch: pytest.MonkeyPatch, bench: str = "data.time_it"
+    history: History,
+    monkeypatch: pytest.MonkeyPatch,
+    bench: str = "data.time_it",
+    bad: Revision = BAD,
 ) -> Search:
     monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: history.build(revision))
     monkeypatch.setattr(bisect, "side_by_side", lambda of, *sides: history.side_by_side(*sides))
@@ -72,7 +79,7 @@ def searched(
     search = Search("0", [str(number) for number in range(1, history.n + 1)])
     search.high = history.n - 1
     with reporter() as progress:
-        Bisection(toy_projects.PROJECT, search, bench, progress, Revision("16", "16")).run()
+        Bisection(toy_projects.PROJECT, search, bench, progress, bad).run()
     return search
 
 
@@ -86,6 +93,22 @@ def test_the_commit_is_found_within_the_comparisons_promised(
     assert facts["commit"] == str(first_bad)
     assert facts["ratio"] == pytest.approx(1 + change, abs=0.01)
     assert len(search.comparisons) <= most_comparisons(64) == 8
+
+
+def test_every_commit_is_built_as_the_last_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(16, 7, 0.1)
+    bad = Revision("16+fast", "16", ("fast",), "3.12", ("numpy==1.26",))
+    searched(history, monkeypatch, bad=bad)
+    assert len(history.built) > 3
+    asked = {(of.features, of.python, of.extra) for of in history.built}
+    assert asked == {(bad.features, bad.python, bad.extra)}
+
+
+def test_both_ends_have_the_same_features(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["bisect", "HEAD+fast", "HEAD", "--bench", "time_it"])
+    assert stopped.value.code == 2
+    assert "HEAD+fast and HEAD ask for different features" in capsys.readouterr().err
 
 
 def test_what_is_noticed_of_the_benchmark_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def _read(of: griffe.Object, style: griffe.Parser) -> None:
             continue
         if member.docstring:
             member.docstring.parser = style
-            # What could be Python is Python to griffe, and a shape (n,) in it is printed as (n).
+            # griffe parses a type that is valid Python, and then prints the shape (n,) as (n).
             text = member.docstring.value
             member.docstring.value = text.replace("ndarray, shape (", "ndarray of shape (")
         _read(member, style)

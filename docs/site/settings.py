@@ -64,7 +64,7 @@ def _table(kind: type, heading: str, before: str) -> Iterator[str]:
             meaning = meaning.replace("..", ".")
             meaning += f" Its keys are [below](#{_slug(field, before, below[0])})."
         key = f'<span id="{name.replace(".", "-")}"></span>`{field.encode_name}`'
-        rows.append((key, _type(field.type), _default(field), meaning.strip()))
+        rows.append((key, _type(field.type), _default(field), meaning.strip().replace("|", "\\|")))
     yield from tables.lines(("key", "type", "default", "meaning"), rows, optional=2)
     yield ""
     for field in fields:

@@ -79,7 +79,7 @@ def page(verb: Verb, root: Path) -> str:
         titles = {"positional arguments": "Arguments", "options": "Options"}
         title = titles.get(group.title or "", (group.title or "").capitalize())
         titled = "argument" if title == "Arguments" else "option"
-        lines += [f"## {title}", "", ""]
+        lines += [f"## {title}", ""]
         cells = [_cells(parser, of) for of in shown]
         lines += [*tables.lines((titled, "default", "meaning"), cells, optional=1), ""]
     lines += _epilog(parser.epilog or "")
@@ -90,12 +90,12 @@ def exit_codes(project: Project) -> str:
     """The page with what each exit code means, of each verb."""
     every = [verb for verb in verbs(project) if "exit codes:" in (verb.parser.epilog or "")]
     own = {verb.words: _own_codes(verb.parser.epilog or "") for verb in every}
-    codes = [code for code in exits.MEANINGS if any(of.get(code) for of in own.values())]
+    codes = [code for code in exits.MEANINGS if any(of.get(code, "—") for of in own.values())]
     lines = ["# Exit codes", "", "A script or a job of CI asks the exit code. It means the same of "
              "every verb:", "", "| code | meaning |", "|---|---|"]  # fmt: skip
     lines += [f"| {code} | {_cell(meaning)} |" for code, meaning in exits.MEANINGS.items()]
-    lines += ["", "Some verbs mean more by a code, or end with it in more cases. An empty cell "
-              "adds nothing to the table above; a dash means that the verb never ends with this "
+    lines += ["", "The next table has what single verbs mean by a code beyond that. Codes of which "
+              "no verb means more are left out. A dash means that the verb never ends with this "
               "code.", ""]  # fmt: skip
     lines += [f"| verb | {' | '.join(map(str, codes))} |", "|---" * (len(codes) + 1) + "|"]
     for verb in every:

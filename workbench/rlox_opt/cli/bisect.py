@@ -61,7 +61,8 @@ def add_to(verbs: Any, project: Project) -> None:
         epilog=_EXAMPLES
         + exits.told(good="found", cannot_tell="undecided", interrupted="what is known is printed"),
     )
-    parser.add_argument("good", metavar="GOOD", help="a revision from before the change")
+    parser.add_argument("good", metavar="GOOD", help="a revision from before the change; "
+        "with cargo's features as in REV+opt-p5, which BAD must name, too")  # fmt: skip
     parser.add_argument("bad", metavar="BAD", help="a descendant of it, after the change")
     parser.add_argument(
         "--bench", metavar="NAME", action=Once, required=True,
@@ -162,11 +163,13 @@ def run(arguments: argparse.Namespace) -> int:
             "between them is built with the same ones, so name the same for both, or none"
         )
     project, suite = measured_by(project, [bad], arguments.suite)
-    project, _ = in_environments(project, suite, ends)
+    project, suite = in_environments(project, suite, ends)
     for end in ends:
         project.builds.check(end)
     search = Search(good.commit, commits.between(good, bad))
     search.high = len(search.commits) - 1
+    if project.settings.build is None:
+        search.notes = [*suite.configuration.notes]
     with reporter() as progress:
         try:
             Bisection(project, search, arguments.bench, progress, bad).run()

@@ -55,7 +55,7 @@ def add_to(verbs: Any, project: Project) -> None:
         "from the errors of earlier predictions. Or tell whether predictions came before the work.",
         epilog=_EXAMPLES
         + exits.told(
-            good="the prediction is written; or, if asked for, was made before the work",
+            good="the prediction is written; without --ratio: it was made before the work",
             difference="a prediction was made with the work, after it, or after it was measured",
             cannot_tell="nothing is predicted, or the prediction is not committed",
         ),

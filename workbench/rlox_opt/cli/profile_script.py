@@ -77,15 +77,15 @@ def add_to(verbs: Any, project: Project) -> None:
         "--serial",
         type=shlex.split,
         metavar="ARGUMENTS",
-        help="run the program once more with these arguments as well, by which it uses one "
-        "process, and tell what its processes cost",
+        help="run the program a second time with these arguments added, which make it use one "
+        "process, and tell what several processes cost",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--python",
         default=sys.executable,
         metavar="PATH",
-        help="the interpreter that runs the program (this one)",
+        help="the interpreter that runs the program (default: the one that runs rlox-opt)",
     )
     which.add_argument(
         "--peer",

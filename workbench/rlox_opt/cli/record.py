@@ -57,8 +57,8 @@ for. No part but the first, the times, begins once the budget is spent.
 A commit is appended when it is finished, so that the same command goes on after Ctrl-C or a crash.
 Commits that are recorded already, with the same features and control, are passed over. Of FROM..TO,
 commits that change nothing that is measured are passed over, too. Two `record` that run at once
-share the commits between them. Run nothing else meanwhile. Machines of another kind have their
-series. `rlox-opt regressions` tells how many commits have no recording.
+share the commits between them. Run nothing else meanwhile. Each kind of machine has a series
+of its own. `rlox-opt regressions` tells how many commits have no recording.
 """
 
 

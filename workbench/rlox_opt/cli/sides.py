@@ -152,7 +152,7 @@ def in_environments(
                 f"built in an environment; write one, or leave out releases, --python and --with"
             )
     note = (
-        "both sides are built in environments, by [build-system] and not by [tool.rlox-opt.build]: "
+        "all sides are built in environments, by [build-system] and not by [tool.rlox-opt.build]: "
         "releases, --python and --with need that"
     )
     # Its commands are for asv: the project itself says another way.

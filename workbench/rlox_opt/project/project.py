@@ -41,8 +41,8 @@ class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     """The pytest file that tests that twins agree: `test_the_twins_agree[P5]`."""
 
     unwritten: str = ""
-    """A regular expression, found in an optimised form as long as that is only a skeleton; {id}
-    stands for the optimisation. Without it every form that exists counts as written."""
+    """A regular expression that matches an optimised form while it is still the skeleton; {id}
+    stands for the optimisation's id. Without it every form that exists counts as written."""
 
     interpreted: str = ""
     """The end of names of workloads that only an interpreter can run. The program that counts what

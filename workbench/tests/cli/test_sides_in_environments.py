@@ -104,7 +104,7 @@ def test_both_sides_come_by_the_back_end(
         assert told[0].startswith("how it is built: a release, from its wheel in base, PEP 517")
     else:
         assert base.made["environment"] == head.made["environment"] == "alpha==1.5"
-    assert suite.configuration.notes[-1].startswith("both sides are built in environments, by")
+    assert suite.configuration.notes[-1].startswith("all sides are built in environments, by")
 
 
 def test_sides_of_unlike_makes_are_refused(root: Path) -> None:

@@ -43,7 +43,7 @@ impl MinPriority for Scan {
 
 /// P5's optimised form: a tree of minima beside the tree of sums, so that the minimum is at the root.
 ///
-/// A leaf of zero is infinity in this tree, so that it does not count: a priority of zero is never drawn.
+/// A leaf of zero is infinity in this tree, so that it does not count: its row is never drawn.
 #[derive(Debug)]
 pub struct MinTree {
     /// The number of leaves, a power of two.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The maximum is over the whole buffer, not over the batch, so that a transition's weight does not depend
-//! on which others are drawn with it. A transition with a priority of zero is never drawn, and does not
-//! count for the minimum. New transitions get the largest priority seen so far.
+//! on which others are drawn with it. With alpha > 0, a transition with a priority of zero is never
+//! drawn, and does not count for the minimum. New transitions get the largest priority seen so far.
 
 use super::batch::Batches;
 use super::min_priority::MinPriority;

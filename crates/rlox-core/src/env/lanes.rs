@@ -1,8 +1,8 @@
 //! P19's optimised form: eight environments are stepped together. Their states lie component by component,
 //! so that one vector instruction does an operation for all eight.
 //!
-//! One thread does all the work: a step of eight environments takes tens of nanoseconds, but handing work
-//! to another thread takes some 8 µs.
+//! [`EnvBatch::step`] uses one thread: a step of eight environments takes tens of nanoseconds, but handing
+//! work to another thread takes some 8 µs.
 
 use rand_pcg::Pcg64;
 

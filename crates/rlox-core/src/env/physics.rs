@@ -19,8 +19,9 @@ pub type Bounds = (f64, f64);
 /// Eight copies are stepped together. A lane is the place of one of them: `state[c][l]` is component `c`
 /// of the copy in lane `l`, in f64. No lane depends on another, and `step` and `rows` are
 /// `#[inline(always)]` arithmetic in loops over the lanes, so that the compiler can do the operation of
-/// all eight lanes by one instruction. Every instruction set must give the same bits, so `mul_add`,
-/// which only some sets round once, is not used.
+/// all eight lanes by one instruction. Every instruction set must give the same bits, so
+/// [`Instructions::mul_add`](crate::simd::Instructions::mul_add), which some sets round once and others
+/// twice, is not used.
 pub trait Physics: Sized + Send + 'static {
     /// The environment's id in Gymnasium.
     const ID: &'static str;
@@ -62,7 +63,7 @@ pub trait Physics: Sized + Send + 'static {
     /// The observations of all lanes in `state`.
     fn rows(state: &Self::State) -> Self::Rows;
 
-    /// A single environment behind a trait object: the baseline of P2, P10 and P19 steps such ones.
+    /// A single environment as a trait object. P19's baseline, with either form of P2 and P10, steps these.
     fn alone<I: StepInfo>() -> Box<dyn RLEnv<I>> {
         Box::new(OneLane::<Self>::default())
     }

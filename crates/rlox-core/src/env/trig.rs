@@ -9,8 +9,8 @@ use std::f64::consts::FRAC_2_PI;
 
 use super::physics::LANES;
 
-/// pi/2 as the sum of three pieces. The first two have 33 significant bits, so that their products with
-/// the number of quadrants, which has at most 20, are exact.
+/// pi/2 as the sum of three pieces. The first two have at most 33 significant bits, so that their products
+/// with the number of quadrants, which has at most 20, are exact.
 const HALF_PI: [f64; 3] = [
     f64::from_bits(0x3ff9_21fb_5440_0000),
     f64::from_bits(0x3dd0_b461_1a60_0000),
@@ -19,8 +19,8 @@ const HALF_PI: [f64; 3] = [
 /// Adding this number rounds to an integer, since f64 of its size are whole numbers. The lowest bits of
 /// the sum are those of the integer.
 const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
-/// The largest angle that is reduced here. Beyond it the number of quadrants has more than 20 bits, and
-/// its products with [`HALF_PI`] would be rounded, so the standard library is called.
+/// The largest angle that is reduced here. Up to it the number of quadrants has at most 20 bits, as
+/// [`HALF_PI`] needs. For larger angles the standard library is called.
 const LIMIT: f64 = 1e6;
 
 /// The coefficients of sine's Taylor series from the angle's third power on: `1 / n!`, with

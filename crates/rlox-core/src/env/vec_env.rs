@@ -262,7 +262,7 @@ impl<S: Stepping> VecEnv<S> {
 /// The seeds of `n_envs` environments: `seed`, `seed + 1`, and so on.
 ///
 /// # Errors
-/// If the last one would be `2^128` or more.
+/// If `seed` is `2^128 - n_envs` or more.
 pub fn seeds_from(
     seed: u128,
     n_envs: usize,

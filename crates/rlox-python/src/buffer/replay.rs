@@ -141,8 +141,8 @@ impl ReplayBuffer {
     /// copy : bool
     ///     With True, arrays that you hold are never overwritten: each sample has new arrays, or
     ///     those of an earlier sample that nobody refers to any more (the buffer keeps up to four of
-    ///     each kind). With False, every call with the same batch size returns the same arrays and
-    ///     overwrites them, so only one thread at a time may use them. New arrays take their place
+    ///     each kind). With False, a call with the batch size of the call before returns the same
+    ///     arrays and overwrites them, so only one thread at a time may use them. New arrays take their place
     ///     if one was marked read-only, or is being read by an update in another thread. In both
     ///     cases NumPy refuses to ``resize`` the arrays in place.
     ///

@@ -222,8 +222,8 @@ def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | 
                        "Flagged beside", "Builds + the rest, min")  # fmt: skip
     columns |= dict.fromkeys(("Reported", "Tool", "Outcome"), "word")
     note = (
-        "Flagged beside: other benchmarks than those that are expected to be slower. They may be "
-        "slower as well, so that such flags need not be false."
+        "Flagged beside: how many of the other benchmarks are called slower, of which nobody "
+        "expected it. They may be slower indeed, so these flags need not be false."
     )
     if reasons:
         columns["Reason named"] = None

@@ -85,9 +85,10 @@ impl Physics for Pendulum {
     }
 }
 
-/// The same angles within [-pi, pi), as Gymnasium computes them by a remainder. `rem_euclid` is that
-/// remainder, but a library call. Where every angle plus pi is less than two turns from zero, adding or
-/// subtracting at most one turn gives the same result.
+/// The same angles within [-pi, pi], as Gymnasium computes them by a remainder. `rem_euclid` is that
+/// remainder, but a library call. If every angle plus pi is less than two turns from zero, one
+/// subtraction of a turn, which is exact, leaves the remainder. Then a turn is added to a negative one, as
+/// `rem_euclid` does.
 #[inline(always)]
 fn angles(theta: &[f64; LANES]) -> [f64; LANES] {
     let mut angles = *theta;

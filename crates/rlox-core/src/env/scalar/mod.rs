@@ -1,4 +1,5 @@
-//! A single environment as a trait object, [`RLEnv`]: the baseline of P2, P10 and P19 steps such ones.
+//! A single environment as a trait object, [`RLEnv`]. P19's baseline, with either form of P2 and P10,
+//! steps these.
 //!
 //! CartPole and Pendulum have their equations here a second time, for one environment and with the
 //! standard library's sine and cosine, because P2, P10 and P19 were measured with this code. Every other

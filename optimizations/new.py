@@ -37,9 +37,9 @@ Next:
   1. {card}
      Say what it claims. What you expect goes in by rlox-opt predict {id}; then commit.
   2. {before}
-     Write the form before, as it is today; its callers take the twin that {seam} names.
+     Write the baseline, as the code is today; its callers take the twin that {seam} names.
   3. {after}
-     Write the form after, with the same signature.
+     Write the optimised form, with the same signature.
   4. {pair}
      Draw its cases, choose its sizes. Until it is done this fails:
      cargo test -p rlox-bench {id}

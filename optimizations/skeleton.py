@@ -231,7 +231,7 @@ def _inserts(new: New) -> dict[str, list[_Insert]]:
 
 
 def _in_wiring(new: New) -> list[_Insert]:
-    """The form before among the choices of each wiring, and the choice where a wiring is made."""
+    """The baseline among the choices of each wiring, and the choice where a wiring is made."""
     upper, type_ = new.id.upper(), new.type_name
     if new.kind == "function":
         made, choice = f"const {upper}: bool = {upper};", f"pub const {upper}: bool = false;"

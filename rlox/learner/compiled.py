@@ -109,13 +109,14 @@ def _with_code_of_its_own(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def products_as_they_are() -> dict[str, Any]:
-    """R16 before: a library computes all matrix products."""
+    """R16's baseline: a library computes all matrix products."""
     return {}
 
 
 def products_by_shape() -> dict[str, Any]:
-    """R16 after: a library computes only products without a small dimension, and never adds the
-    bias. The pass runs last, since another pass would join bias and product again."""
+    """R16's optimised form: a library computes only products without a small dimension, and
+    never adds the bias. The pass runs last, since another pass would join bias and product
+    again."""
     from rlox.learner.compiled_products import ProductsByShape  # loads the compiler
 
     return {"post_grad_custom_post_pass": ProductsByShape()}

@@ -32,7 +32,7 @@ class _Loss(nn.Module):
 
 
 class EagerMinibatch:
-    """R2 before: operation by operation."""
+    """R2's baseline: operation by operation."""
 
     def __init__(self, model: "PPO", stepper: StepByParameter) -> None:
         self.model, self.stepper = model, stepper
@@ -58,8 +58,8 @@ class EagerMinibatch:
 
 
 class CompiledMinibatch(EagerMinibatch):
-    """R2 after: one graph over the flat parameters, for any policy; operation by operation if it
-    cannot be compiled."""
+    """R2's optimised form: one graph over the flat parameters, for any policy; operation by
+    operation if it cannot be compiled."""
 
     def __init__(self, model: "PPO", stepper: StepByParameter) -> None:
         super().__init__(model, stepper)

@@ -98,7 +98,7 @@ class _Functional:
 
 
 class EagerUpdate:
-    """R3 before: operation by operation."""
+    """R3's baseline: operation by operation."""
 
     def __init__(self, model: "SAC") -> None:
         self.model = model
@@ -109,7 +109,8 @@ class EagerUpdate:
 
 
 class CompiledUpdate(EagerUpdate):
-    """R3 after: one graph over flat vectors; operation by operation if it cannot be compiled.
+    """R3's optimised form: one graph over flat vectors; operation by operation if it cannot be
+    compiled.
 
     `report` describes the compilation.
     """

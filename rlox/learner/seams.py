@@ -1,7 +1,7 @@
-"""The steps of training that planned optimisations change, each in its form before and after.
+"""The steps of training that planned optimisations change, each in its two forms.
 
-`rlox.learner.switchboard` chooses which of the two runs. The forms of R2 and R3 are in
-`compiled_ppo` and `compiled_sac`.
+`rlox.learner.switchboard` chooses whether the baseline or the optimised form runs. The forms of
+R2 and R3 are in `compiled_ppo` and `compiled_sac`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,8 @@ def step_value(policy: ActorCritic) -> Callable[[Tensor], Tensor]:
 
 
 class ActInTwoCalls:
-    """R1 before: actor and critic are called separately. Made anew after each change of weights."""
+    """R1's baseline: actor and critic are called separately. Made anew after each change of
+    weights."""
 
     def __init__(self, policy: ActorCritic) -> None:
         self.policy = policy
@@ -46,7 +47,8 @@ class ActInTwoCalls:
 
 
 class ActAtOnce(ActInTwoCalls):
-    """R1 after: one pass through both networks if the policy allows it; otherwise two calls."""
+    """R1's optimised form: one pass through both networks if the policy allows it; otherwise two
+    calls."""
 
     def __init__(self, policy: ActorCritic) -> None:
         super().__init__(policy)
@@ -60,7 +62,7 @@ class ActAtOnce(ActInTwoCalls):
 
 
 class EvaluateByStep:
-    """R14 before: log-probabilities and values are computed at each step. Made anew for each
+    """R14's baseline: log-probabilities and values are computed at each step. Made anew for each
     rollout."""
 
     def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], actor: MakesActor) -> None:
@@ -78,8 +80,8 @@ class EvaluateByStep:
 
 
 class EvaluateByRollout(EvaluateByStep):
-    """R14 after: a step only draws actions. Values are computed at the rollout's end, for many
-    steps together; so are log-probabilities, unless the policy gave them with the actions
+    """R14's optimised form: a step only draws actions. Values are computed at the rollout's end,
+    for many steps together; so are log-probabilities, unless the policy gave them with the actions
     anyway."""
 
     def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], actor: MakesActor) -> None:
@@ -106,19 +108,19 @@ class EvaluateByRollout(EvaluateByStep):
 
 @torch.no_grad()
 def polyak_by_pairs(params: Iterable[Tensor], target_params: Iterable[Tensor], tau: float) -> None:
-    """R5 before: theta_target <- (1 - tau) theta_target + tau theta, parameter by parameter."""
+    """R5's baseline: theta_target <- (1 - tau) theta_target + tau theta, parameter by parameter."""
     for param, target in zip(params, target_params, strict=True):
         target.mul_(1 - tau).add_(param, alpha=tau)
 
 
 @torch.no_grad()
 def polyak_at_once(params: Iterable[Tensor], target_params: Iterable[Tensor], tau: float) -> None:
-    """R5 after: the same for all parameters in one call."""
+    """R5's optimised form: the same for all parameters in one call."""
     torch._foreach_lerp_(list(target_params), list(params), tau)
 
 
 class StepByParameter:
-    """R12 before: gradients are zeroed, clipped and applied parameter by parameter."""
+    """R12's baseline: gradients are zeroed, clipped and applied parameter by parameter."""
 
     def __init__(self, params: Sequence[Tensor], optimizer: torch.optim.Adam) -> None:
         self.params, self.optimizer = params, optimizer
@@ -137,8 +139,8 @@ class StepByParameter:
 
 
 class StepAtOnce(StepByParameter):
-    """R12 after: parameters, gradients and Adam's moments are one vector each, if they can be laid
-    out so; otherwise as before."""
+    """R12's optimised form: parameters, gradients and Adam's moments are one vector each, if they
+    can be laid out so; otherwise as in the baseline."""
 
     def __init__(self, params: Sequence[Tensor], optimizer: torch.optim.Adam) -> None:
         super().__init__(params, optimizer)
@@ -192,19 +194,19 @@ class StepAtOnce(StepByParameter):
 
 
 def actions_by_list(actions: NDArray[Any]) -> NDArray[Any]:
-    """R7 before: discrete actions are converted to a Python list first."""
+    """R7's baseline: discrete actions are converted to a Python list first."""
     if actions.dtype.kind == "i" and actions.min() >= 0:
         return np.asarray(actions.astype(np.uint32).tolist())
     return actions
 
 
 def actions_as_array(actions: NDArray[Any]) -> NDArray[Any]:
-    """R7 after: handed over as they are."""
+    """R7's optimised form: handed over as they are."""
     return actions
 
 
 class ListStorage:
-    """R8 before: a rollout as one list of tensors per column, stacked when it is complete."""
+    """R8's baseline: a rollout as one list of tensors per column, stacked when it is complete."""
 
     def __init__(self, n_steps: int) -> None:
         self.steps: list[list[Tensor]] = []
@@ -224,8 +226,9 @@ class ListStorage:
 
 
 class PreallocatedStorage:
-    """R8 after: tensors `[n_steps, n_envs, …]`, made for a rollout at its first step, written in
-    place. On a CPU through NumPy, since an assignment of torch's costs more than a list."""
+    """R8's optimised form: tensors `[n_steps, n_envs, …]`, made for a rollout at its first step,
+    written in place. On a CPU through NumPy, since an assignment of torch's costs more than a
+    list."""
 
     def __init__(self, n_steps: int) -> None:
         self.n_steps, self.step = n_steps, 0

@@ -1,9 +1,9 @@
 """Chooses the planned optimisations of the training loop that a trainer runs with, and lists the
 two forms of each.
 
-An id names a card of `optimizations/`. An optimisation that is not chosen runs in its form before.
-R4 and R9 have no line here: their form after is the native path of `rlox.learner.native`, which is
-taken where it applies.
+An id names a card of `optimizations/`. Where an optimisation is not chosen, its baseline runs.
+R4 and R9 have no line here: their optimised form is the native path of `rlox.learner.native`,
+which is taken where it applies.
 """
 
 from collections.abc import Collection

@@ -32,13 +32,13 @@ def threads_for(modules: Iterable[nn.Module], batch_size: int) -> int:
 
 
 def precision_as_asked(precision: str, modules: Iterable[nn.Module], batch_size: int) -> str:
-    """R13 before: MKL computes products."""
+    """R13's baseline: MKL computes products."""
     return precision
 
 
 def precision_of_onednn(precision: str, modules: Iterable[nn.Module], batch_size: int) -> str:
-    """R13 after: oneDNN computes products, if it is faster and computes in float32. A trainer whose
-    products are all small keeps MKL, since a call of oneDNN takes longer."""
+    """R13's optimised form: oneDNN computes products, if it is faster and computes in float32.
+    A trainer whose products are all small keeps MKL, since a call of oneDNN takes longer."""
     if precision != "highest" or is_small(modules, batch_size) or why_not_onednn():
         return precision
     return "medium"
@@ -65,13 +65,13 @@ def why_not_onednn() -> str | None:
 
 
 def tanh_of_torch(threads: int) -> bool:
-    """R15 before: torch's tanh is its own."""
+    """R15's baseline: torch's tanh is its own."""
     return False
 
 
 def tanh_of_numpy(threads: int) -> bool:
-    """R15 after: NumPy computes tanh, if that is faster: on one thread it is twelve times as fast
-    as MKL's, which torch divides among its `threads`."""
+    """R15's optimised form: NumPy computes tanh, if that is faster: on one thread it is twelve
+    times as fast as MKL's, which torch divides among its `threads`."""
     return threads < 8 and why_not_numpy() is None
 
 

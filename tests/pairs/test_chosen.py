@@ -1,5 +1,6 @@
-"""`cargo test --features opt-p5` tests P5's form after with the forms before at every other seam: a
-bug in that form shows in tests of what the features choose, and without the feature does not."""
+"""`cargo test --features opt-p5` tests P5's optimised form with the baseline at every other
+seam: a bug in that form shows in tests of what the features choose, and without the feature does
+not."""
 
 import os
 import re
@@ -16,7 +17,7 @@ ROOT = projects.ROOT
 
 @pytest.fixture
 def wrong(tmp_path: Path) -> Path:
-    """A copy of the crates with a bug in P5's form after."""
+    """A copy of the crates with a bug in P5's optimised form."""
     shutil.copytree(ROOT / "crates", tmp_path / "crates")
     for file in ("Cargo.toml", "Cargo.lock"):
         shutil.copy(ROOT / file, tmp_path)

@@ -1,4 +1,4 @@
-"""Every pair through the extension: before and after agree, and are what the cards say."""
+"""Every pair through the extension: both forms agree, and are what the cards say."""
 
 import math
 import statistics

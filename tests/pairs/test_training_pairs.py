@@ -1,4 +1,4 @@
-"""Every pair of the training loop: before and after agree, and are what the cards say."""
+"""Every pair of the training loop: both forms agree, and are what the cards say."""
 
 import contextlib
 import warnings

@@ -8,9 +8,9 @@ use crate::draw::Draw;
 /// One of the two forms of an optimisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Twin {
-    /// The form before.
+    /// The baseline: what the optimisation is measured against.
     Baseline,
-    /// The form after.
+    /// The optimised form.
     Optimized,
 }
 

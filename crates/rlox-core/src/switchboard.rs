@@ -81,15 +81,15 @@ switchboard! {
     P12 "opt-p12";
     /// P13: how the observations that the policy acts on are gathered.
     P13 "opt-p13";
-    /// P14: how GAE is computed of one sequence.
+    /// P14: how GAE is computed for one sequence.
     P14 "opt-p14";
-    /// P15: how GAE is computed of a step-major batch.
+    /// P15: how GAE is computed for a step-major batch.
     P15 "opt-p15";
     /// P16: how the tokens of a batch become the KL of its sequences.
     P16 "opt-p16";
     /// P17: how the rewards of a batch are normalised by groups.
     P17 "opt-p17";
-    /// P18: how V-trace is computed of one sequence.
+    /// P18: how V-trace is computed for one sequence.
     P18 "opt-p18";
     /// P19: how many copies of an environment are stored and stepped.
     P19 "opt-p19" type Stepping = Member<ObsStore, StepInfo> | Lanes;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::wiring::{AllBefore, Shipped, Wiring};
 
-    /// Whether `Found` is the form after; it is that or the form before.
+    /// Whether `Found` is the optimised form. If it is not, it must be the baseline.
     fn is_after<Found, Before, After>() -> bool {
         let [found, before, after] =
             [type_name::<Found>, type_name::<Before>, type_name::<After>].map(|name| name());
@@ -141,8 +141,8 @@ mod tests {
         found == after
     }
 
-    /// The optimisations whose form after stands at its seam in a wiring, but for the seams that lie
-    /// outside this crate.
+    /// The optimisations whose optimised form stands at its seam in a wiring. Seams outside this crate
+    /// are left out.
     fn after<W: Wiring>() -> Vec<&'static str> {
         let lanes = type_name::<W::Stepping>() == type_name::<Lanes>();
         let member = type_name::<W::Stepping>();

@@ -1,5 +1,5 @@
-//! Golden runs: what a wiring's choices do together, held to plain loops over the forms before; for
-//! the forms before, for what ships, and for what this build's features choose.
+//! Golden runs: what a wiring's choices do together, held to plain loops over the baselines. They run
+//! for the wiring of all baselines, for what ships, and for what this build's features choose.
 //!
 //! Each run prints `golden <wiring>::<name> <digest>`, and the builds of one machine must print the
 //! same (`rlox-opt test --builds`). No digest is a constant here: sine and exponential may differ in
@@ -73,7 +73,7 @@ golden_runs! {
 /// Floats are written so that equal texts are equal to the bit, the sign of zero included.
 fn golden(name: &str, found: &impl Debug, plain: &impl Debug) {
     let (found, plain) = (format!("{found:?}"), format!("{plain:?}"));
-    assert!(found == plain, "{name} is not what the forms before give");
+    assert!(found == plain, "{name} is not what the baselines give");
     let mut hasher = DefaultHasher::new();
     found.hash(&mut hasher);
     println!("golden {name} {:016x}", hasher.finish());
@@ -93,7 +93,7 @@ fn golden_within(
     }
     let (found, plain) = (format!("{found:?}"), format!("{plain:?}"));
     let near = close::close(&plain, &found, tolerance);
-    assert!(near, "{name} is not near what the forms before give");
+    assert!(near, "{name} is not near what the baselines give");
     println!("golden {name} close");
 }
 

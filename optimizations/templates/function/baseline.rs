@@ -1,4 +1,4 @@
-//! The form before, written cleanly as it is today.
+//! The baseline, written cleanly as it is today.
 
 /// To be written: what the seam does with `input`, of any length.
 ///

@@ -1,4 +1,4 @@
-//! The form after.
+//! The optimised form.
 
 /// To be written: what the seam does with `input`, of any length.
 ///

@@ -19,7 +19,7 @@ impl $Name for ${Name}Baseline {
     }
 }
 
-/// The form after.
+/// The optimised form.
 #[derive(Debug, Default)]
 pub struct ${Name}Optimized;
 

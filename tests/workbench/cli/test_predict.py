@@ -86,7 +86,7 @@ def card_of(checkout: Path) -> Path:
 
 
 def work(checkout: Path) -> None:
-    """Write the form after."""
+    """Write the optimised form."""
     (path,) = (checkout / "crates" / "rlox-core" / "src" / "training").glob("*scaled*/optimized.rs")
     text = path.read_text()
     assert "is not written yet" in text
@@ -118,8 +118,8 @@ def test_a_prediction_before_the_work_is_found_to_be_that(checkout: Path) -> Non
     work(checkout)
     late = run(checkout, *PREDICT)
     assert late.returncode == 2
-    assert "its form after is written; a prediction comes before that" in late.stderr
-    after = commit(checkout, "the form after")
+    assert "its optimised form is written already; a prediction comes before that" in late.stderr
+    after = commit(checkout, "the optimised form")
     code, found = told(checkout)
     assert (code, found["verdict"]) == (0, "before the work")
     assert found["commits"] == {"prediction": made, "work": after, "record": None}
@@ -128,7 +128,7 @@ def test_a_prediction_before_the_work_is_found_to_be_that(checkout: Path) -> Non
 def test_a_prediction_with_the_work_or_after_it_is_told(checkout: Path) -> None:
     done = run(checkout, *PREDICT)
     assert done.returncode == 0, done.stderr
-    assert "Commit it before the form after is written" in done.stdout
+    assert "Commit it before the optimised form is written" in done.stdout
     work(checkout)
     commit(checkout, "both at once")
     code, found = told(checkout)

@@ -1,4 +1,4 @@
-"""`rlox-opt cmp`: the form before against the form after, verified, then timed in one run."""
+"""`rlox-opt cmp`: the baseline against the optimised form, verified, then timed in one run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "cmp",
-        help="time both forms of an optimisation, before and after, in turn",
+        help="time the baseline and the optimised form of an optimisation in turn",
         description="Verify that both forms of an optimisation return the same, then time them in "
         "turn: ratio with its interval, instructions and allocations of a call. The figures are "
         "written to a record beside the card.",

@@ -215,7 +215,9 @@ def _check(card: Card, arguments: argparse.Namespace) -> None:
     if course.record or records.records(card.id, project.comparisons):
         raise UsageError(f"{card.id}: was measured already; a prediction comes before that")
     if course.work or precedence.written(project, card):
-        raise UsageError(f"{card.id}: its form after is written; a prediction comes before that")
+        raise UsageError(
+            f"{card.id}: its optimised form is written already; a prediction comes before that"
+        )
 
 
 def _path(project: Project, card: Card) -> Path:
@@ -251,6 +253,6 @@ def _next(card: Card, written: Prediction, width: Width, ratio: float, path: Pat
         f"{card.id}: {units.band(written.ratio)} for {written.workload} at {size}: {ratio:g}×, as "
         f"far off either way as {predicted.COVERAGE:.0%} of {width.errors} earlier predictions "
         f"{of}.\n"
-        f"Written into {path}. Commit it before the form after is written; then\n"
+        f"Written into {path}. Commit it before the optimised form is written; then\n"
         f"rlox-opt predict {card.id.lower()} finds it was made before the work."
     )

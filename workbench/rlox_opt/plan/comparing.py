@@ -1,4 +1,4 @@
-"""An optimisation's forms before and after, timed in turn: what `rlox-opt cmp` measures."""
+"""Both forms of an optimisation, timed in turn: what `rlox-opt cmp` measures."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ VERDICTS = (BEFORE, WITH, AFTER, MEASURED, UNCOMMITTED, NONE)
 @dataclass(frozen=True)
 class Course:
     """The first commits that contain a card's prediction with its present size and interval, the
-    form after, and a record of it; None where there is none. `verdict` is one of `VERDICTS`."""
+    optimised form, and a record of it; None where there is none. `verdict` is one of `VERDICTS`."""
 
     prediction: str | None
     work: str | None
@@ -30,7 +30,7 @@ class Course:
 
 
 def course(project: Project, card: Card) -> Course:
-    """The order of a card's prediction, form after and record.
+    """The order of a card's prediction, optimised form and record.
 
     Raises:
         UsageError: the clone is shallow, so the history is incomplete.
@@ -55,8 +55,8 @@ def course(project: Project, card: Card) -> Course:
 
 
 def written(project: Project, card: Card) -> bool:
-    """Whether the working tree has the form after: a file names the optimisation, and does not mark
-    it as unwritten."""
+    """Whether the working tree has the optimised form: a file names the optimisation, and does
+    not mark it as unwritten."""
     at, name = _named(project, card)
     paths = map(project.root.joinpath, at)
     texts = [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
@@ -74,7 +74,7 @@ def _named(project: Project, card: Card) -> tuple[tuple[str, ...], str]:
 
 
 def _unwritten(project: Project, card: Card) -> str:
-    """The text that marks a form after as unwritten; "" if the settings have none."""
+    """The text that marks an optimised form as unwritten; "" if the settings have none."""
     return project.settings.twins.unwritten.replace("{id}", card.id)
 
 
@@ -103,7 +103,7 @@ def _worked(of: git.Repository, project: Project, card: Card) -> str | None:
     if unwritten := _unwritten(project, card):
         below = card.seam.address.partition("/")[0]
         drafts = _log(of, "--pickaxe-regex", f"-S{unwritten}", "--", below)
-        if drafts:  # a skeleton was added, and removed when the form after was written
+        if drafts:  # a skeleton was added, and removed when the optimised form was written
             return drafts[-1] if len(drafts) > 1 else None
     at, name = _named(project, card)
     named = _log(of, f"-S{name}", "--", *at)

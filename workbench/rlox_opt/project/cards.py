@@ -23,7 +23,7 @@ from rlox_opt.system.schema import Id, NotNegative, Positive, read
 
 class Seam(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The one place that an optimisation varies: its `kind`, and its address in the tree. A `build`
-    is a pair of cargo's `profiles`, the one before and the one after."""
+    is a pair of cargo's `profiles`, the baseline's and the optimised form's."""
 
     kind: Literal["function", "type", "build", "python", "setting"]
     address: str
@@ -37,7 +37,7 @@ class Seam(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 class Prediction(Struct, frozen=True, forbid_unknown_fields=True):
     """The expected ratio of baseline time to optimised time at one size of one workload, and `why`.
 
-    `rlox-opt predict` writes it before the form after is written.
+    `rlox-opt predict` writes it before the optimised form is written.
     """
 
     workload: str

@@ -31,8 +31,8 @@ _MAGIC = re.compile(r":\([^)]*\)|:[!^/]*:?|")  # the pathspec magic that git's p
 
 
 class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Where the forms before and after an optimisation are chosen and tested. The keys of tables
-    are the letter that an id begins with."""
+    """Where the two forms of an optimisation are chosen and tested. The keys of tables are the
+    letter that an id begins with."""
 
     switches: dict[str, tuple[str, ...]] = {}
     """The files in which an optimisation is named once it is written; one of them suffices."""

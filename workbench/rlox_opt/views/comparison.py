@@ -18,7 +18,7 @@ def show(records: Sequence[Mapping[str, Any]]) -> None:
     rows = [(record["id"], *_row(result)) for record in records for result in record["results"]]
     to = console()
     to.print(Grid(headings, rows, left=3, styles=VERDICTS))
-    to.print(Told("instr. and allocations: before → after, a call", "dim"))
+    to.print(Told("instr. and allocations: baseline → optimised, a call", "dim"))
     for record in records:
         for name, value in record.get("also", {}).items():
             to.print(Told(f"{record['id']} {name.replace('_', ' ')}: {_plain(value)}"))

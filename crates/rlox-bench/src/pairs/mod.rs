@@ -2,7 +2,7 @@
 //!
 //! A pair says of both its arms what stands at every seam that they come by, so that it is the same
 //! in every build: what ships, but for its own seam. Where that is dead code under what ships, its file
-//! says so, and its arms start from the forms before.
+//! says so, and its arms start from the wiring of all baselines.
 
 mod p01_rollout_gae;
 mod p02_obs_store;

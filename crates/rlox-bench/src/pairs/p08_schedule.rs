@@ -1,6 +1,6 @@
-//! P8: parallel by rows, or by elements; with the forms before at every other seam. The forms after of
-//! P16 and P17, which ship, say by themselves when they use every core, so that nothing of this seam is
-//! left under them.
+//! P8: parallel by rows, or by elements; with the baseline at every other seam. The optimised forms of
+//! P16 and P17, which ship, decide by themselves when they use every core, so that nothing of this seam
+//! is left under them.
 
 use std::rc::Rc;
 

@@ -58,8 +58,7 @@ impl Pair for TokenKl {
         1e-14
     }
 
-    /// On either side of a block's end; now and then a token that only the form before can take, or
-    /// none.
+    /// On either side of a block's end; now and then a token that only the baseline can take, or none.
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let rows = case.of(&[1, 2, 5, 17]);
         let tokens = match case.below(4) {

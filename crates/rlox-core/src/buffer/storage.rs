@@ -345,7 +345,7 @@ pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T], large: bool) {
 }
 
 /// Copies `rows` of a column to `to`. For widths up to 4 the compiler knows the length of a row, and copies
-/// it in registers; otherwise each row is a call.
+/// it in registers; wider rows are copied by a call each.
 pub(super) fn gather<T: Plain>(
     from: &[T],
     width: usize,

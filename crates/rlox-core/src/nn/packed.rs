@@ -224,9 +224,9 @@ unsafe fn sums<I: Sixteen, const ROWS: usize>(
 ) -> [PerOutput; ROWS] {
     let (bias, weights) = weights.split_at(1);
     assert!(x.len() >= (ROWS - 1) * stride + weights.len());
-    // SAFETY: the caller has seen that the processor has the instructions of `I`. A `PerOutput`
-    // has sixteen floats, as many as are read and written at once. The assertion says that `x` reaches to the last
-    // input of the last row.
+    // SAFETY: the caller has seen that the processor has the instructions of `I`. A `PerOutput` has
+    // sixteen floats, as many as are read and written at once. The assertion says that `x` reaches to
+    // the last input of the last row.
     unsafe {
         let mut sums = [I::read(bias[0].0.as_ptr()); ROWS];
         for (k, w) in weights.iter().enumerate() {

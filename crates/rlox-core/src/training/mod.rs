@@ -15,11 +15,11 @@ pub trait TrainingWiring: Debug + Send + Sync + 'static {
     const P7: bool;
     /// P9: the inner loop of V-trace.
     const P9: bool;
-    /// P14: how GAE is computed of one sequence.
+    /// P14: how GAE is computed for one sequence.
     const P14: bool;
-    /// P15: how GAE is computed of a step-major batch.
+    /// P15: how GAE is computed for a step-major batch.
     const P15: bool;
-    /// P18: how V-trace is computed of one sequence.
+    /// P18: how V-trace is computed for one sequence.
     const P18: bool;
 }
 

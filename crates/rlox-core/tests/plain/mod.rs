@@ -1,4 +1,4 @@
-//! What the golden runs are held to: the forms before, put together by hand.
+//! What the golden runs are held to: the baselines, put together by hand.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -12,7 +12,7 @@ from rlox_opt.plan.features import Build
 from rlox_opt.system.commands import Hear, cargo, run
 
 _RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.MULTILINE)
-_CLOSE = "close"  # within a tolerance of the forms before, if an optimisation rounds differently
+_CLOSE = "close"  # within a tolerance of the baselines, if an optimisation rounds differently
 _GOLDEN = re.compile(rf"^golden (\S+) ([0-9a-f]{{16}}|{_CLOSE})$", re.MULTILINE)
 
 

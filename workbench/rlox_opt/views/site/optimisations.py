@@ -183,8 +183,8 @@ def _record(record: Record) -> Table:
         )
         for result in record.results
     ]
-    columns = {"Workload": "word", "Before / after (95 %)": None, "Verdict": "word",
-               "Before": None, "After": None}  # fmt: skip
+    columns = {"Workload": "word", "Baseline / optimised (95 %)": None, "Verdict": "word",
+               "Baseline": None, "Optimised": None}  # fmt: skip
     caption = (
         f"{record.date:%Y-%m-%d %H:%M}, {record.slug}, at {(record.commit or 'no commit')[:10]}"
     )

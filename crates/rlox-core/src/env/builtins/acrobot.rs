@@ -19,7 +19,7 @@ type State = [[f64; LANES]; 4];
 const GRAVITY: f64 = 9.8;
 /// The distance from a link's upper end to its centre of mass.
 const CENTRE: f64 = 0.5;
-/// The duration of a step, s.
+/// The duration of a step, in seconds.
 const DT: f64 = 0.2;
 const MAX_SPEED_1: f64 = 4.0 * PI;
 const MAX_SPEED_2: f64 = 9.0 * PI;

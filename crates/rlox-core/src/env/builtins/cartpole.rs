@@ -19,7 +19,7 @@ pub(crate) const TOTAL_MASS: f64 = POLE_MASS + 1.0;
 pub(crate) const LENGTH: f64 = 0.5;
 pub(crate) const POLE_MOMENT: f64 = POLE_MASS * LENGTH;
 pub(crate) const FORCE: f64 = 10.0;
-/// The duration of a step, s.
+/// The duration of a step, in seconds.
 pub(crate) const DT: f64 = 0.02;
 pub(crate) const X_LIMIT: f64 = 2.4;
 // 12 degrees in rad, computed in Gymnasium's order, so that the last bit is the same.

@@ -14,7 +14,7 @@ use crate::env::trig;
 
 pub(crate) const MAX_SPEED: f64 = 8.0;
 pub(crate) const MAX_TORQUE: f32 = 2.0;
-/// The duration of a step, s.
+/// The duration of a step, in seconds.
 pub(crate) const DT: f64 = 0.05;
 /// 3 g / (2 l), with g = 10 and l = 1.
 pub(crate) const GRAVITY: f64 = 15.0;

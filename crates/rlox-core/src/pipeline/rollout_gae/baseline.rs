@@ -1,5 +1,5 @@
 //! P1's baseline: one environment after the other. The steps of each are copied side by side, GAE is
-//! computed of them, and the results are copied back.
+//! computed for them, and the results are copied back.
 
 use super::Steps;
 use crate::error::RloxError;

@@ -1,5 +1,5 @@
-//! P1's optimised form: the whole rollout is transposed, GAE is computed of all environments in one call,
-//! and the results are transposed back.
+//! P1's optimised form: the whole rollout is transposed, GAE is computed for all environments in one
+//! call, and the results are transposed back.
 
 use super::Steps;
 use crate::error::RloxError;

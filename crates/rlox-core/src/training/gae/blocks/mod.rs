@@ -1,4 +1,4 @@
-//! P14's seam: how GAE is computed of one sequence, step by step or a block of steps at a time.
+//! P14's seam: how GAE is computed for one sequence, step by step or a block of steps at a time.
 
 pub mod baseline;
 pub mod optimized;

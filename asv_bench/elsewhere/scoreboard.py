@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.system import schema
-from rlox_opt.views.site.layout import Table
 from rlox_opt.views.site.scores import scoreboard
+
+from asv_bench import markdown
 
 PAGE = Path(__file__).parent / "scoreboard.md"
 RECORDS = Path(__file__).parents[1] / "record"
@@ -43,25 +44,16 @@ def page(found: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> str:
                  key=lambda of: str(of["date"]))  # fmt: skip
     machines = " and ".join(sorted({_name(of) for kinds in found.values()
                                     for of in kinds["elsewhere"]}))  # fmt: skip
-    (table, told), *_, (measured, _) = score.tables
+    (counts, told), *_, (measured, _) = score.tables
     return "\n".join([
         "# Are slowdowns of other projects found?", "",
         textwrap.fill(f"{score.told} {told}", 112, break_on_hyphens=False), "",
         f"Date: {newest['date']}; Commit: {newest['commit']}; Machine: {machines}, "
         f"{newest['machine']['cores']} cores.", "",
-        *_lines(table), "",
+        *markdown.table(counts.columns, counts.rows), "",
         f"{measured.caption}:", "",
-        *_lines(measured),
+        *markdown.table(measured.columns, measured.rows),
     ]) + "\n"  # fmt: skip
-
-
-def _lines(table: Table) -> list[str]:
-    """A table in Markdown."""
-    return [
-        f"| {' | '.join(table.columns)} |",
-        f"|{'---|' * len(table.columns)}",
-        *(f"| {' | '.join(row)} |" for row in table.rows),
-    ]
 
 
 def _name(record: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from rlox_opt.history import elsewhere
 from rlox_opt.stats.paired import FLAGGED
 
+from asv_bench import markdown
 from asv_bench.injected.scores import Count
 
 Row = Mapping[str, Any]
@@ -31,7 +32,7 @@ def _first(rows: Sequence[Row]) -> Iterator[str]:
     head = ["project", "lines written", "init, s", "base: environment, build", "head: build",
             "reading the suite", "measuring", "from init to verdicts, s", "verdicts"]  # fmt: skip
     parts = ("base", "head", "listing", "measuring")
-    yield from _table(
+    yield from markdown.table(
         head,
         (
             [row["project"], str(row["configured"]), f"{row['init_seconds']:.1f}",
@@ -43,7 +44,7 @@ def _first(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _pair(rows: Sequence[Row]) -> Iterator[str]:
-    yield from _table(
+    yield from markdown.table(
         ["project", "reported", "by", "outcome", "times as long (99 %)", "others flagged", *_TOOK],
         (
             [row["project"], row.get("reported", "–"), of.tool, of.outcome, of.span,
@@ -56,7 +57,7 @@ def _pair(rows: Sequence[Row]) -> Iterator[str]:
 
 def _why(rows: Sequence[Row]) -> Iterator[str]:
     found = [(row, of) for row in rows for of in elsewhere.reasons(row)]
-    yield from _table(
+    yield from markdown.table(
         ["project", "benchmark", "times as long", "named", "of those the change touches",
          "functions that grew", "s"],
         (
@@ -82,7 +83,7 @@ def _unchanged(rows: Sequence[Row]) -> Iterator[str]:
         for cell in cells.values():
             count.add(cell["verdict"] in FLAGGED)
             undecided[key] = undecided.get(key, 0) + (cell["verdict"] == "undecided")
-    yield from _table(
+    yield from markdown.table(
         ["project", "by", "flagged (95 % bound)", "undecided", "min"],
         (
             [*key, count.bounded(), str(undecided.get(key, 0)), f"{seconds[key] / 60:.1f}"]
@@ -92,7 +93,7 @@ def _unchanged(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _bisect(rows: Sequence[Row]) -> Iterator[str]:
-    yield from _table(
+    yield from markdown.table(
         ["project", "commits", "found", "times as long", "comparisons", "min"],
         (
             [row["project"], str(row["commits"]),
@@ -105,7 +106,7 @@ def _bisect(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _record(rows: Sequence[Row]) -> Iterator[str]:
-    yield from _table(
+    yield from markdown.table(
         ["project", "commits", "recorded", "failed", "min", "publish, s", "series"],
         (
             [row["project"], str(row["asked"]), str(row["recorded"]), str(len(row["unrecorded"])),
@@ -132,13 +133,6 @@ def _took(row: Row) -> list[str]:
 
 def _seconds(of: float | None) -> str:
     return "–" if of is None else f"{of:.1f}"
-
-
-def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in body:
-        yield f"| {' | '.join(row)} |"
 
 
 _KINDS = {

@@ -15,6 +15,7 @@ from rlox_opt.history.injected import has_truth, is_near, title
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.stats.rate import upper_bound
 
+from asv_bench import markdown
 from asv_bench.injected.regressions import Regression
 
 Row = Mapping[str, Any]
@@ -91,7 +92,7 @@ def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iter
     parts = [("all", rows)]
     for bound in dict.fromkeys(bounds.values()):
         parts.append((bound, [row for row in rows if bounds[row["regression"]] == bound]))
-    yield from _table(
+    yield from markdown.table(
         ["bound by", "tool", *(f"{p:g} % found" for p in percents), "false alarms: nothing changed",
          "beside a change", "interval has the truth", "s a comparison"],
         (
@@ -112,7 +113,7 @@ def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iter
             shares = [str(score.found.get(p, Count())) for p in percents]
             named = [f"{regression.kind} (`{regression.id}`)", regression.bound]
             of_each.append([*named, true, arm, *shares, str(score.unchanged)])
-    yield from _table(
+    yield from markdown.table(
         ["regression", "bound by", "truly, %", "tool", *(f"{p:g} %" for p in percents), "0 %"],
         of_each,
     )
@@ -131,7 +132,7 @@ def aa_table(rows: Iterable[Row]) -> Iterator[str]:
                 cells.setdefault(name, Count()).add(flag)
             runs.setdefault(name, Count()).add(any(flags))
             seconds.setdefault(name, []).append(row["seconds"])
-    yield from _table(
+    yield from markdown.table(
         ["tool", "benchmarks flagged", "runs with a flag", "s a run"],
         (
             [name, cells[name].bounded(), runs[name].bounded(), _median(seconds[name])]
@@ -142,7 +143,7 @@ def aa_table(rows: Iterable[Row]) -> Iterator[str]:
 
 def bisect_table(rows: Sequence[Row]) -> Iterator[str]:
     """The table of histories, each and all together."""
-    yield from _table(
+    yield from markdown.table(
         ["seed", "regression", "truly, %", "outcome", "commits left", "comparisons",
          "s with builds"],
         (
@@ -169,7 +170,7 @@ def attribution_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -
                 if row.get("named") is not None:
                     named.add(row["named"])
         of_all.append([f"{percent:g} %", str(layer), str(function), str(named)])
-    yield from _table(
+    yield from markdown.table(
         ["slowdown", "right layer", "right function", "named of those the change touches"], of_all
     )
     yield ""
@@ -183,7 +184,7 @@ def attribution_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -
                  f"{row['layer']} ({share})", str(row["function"]), *marks,
                  ", ".join(row.get("touched") or ["–"]), f"{row['seconds']:.0f}"]
             )  # fmt: skip
-    yield from _table(
+    yield from markdown.table(
         ["regression", "truly, %", "layer", "found (part of the change)", "function found",
          "layer right", "function right", "touched, and on the stacks of what grew", "s"],
         of_each,
@@ -192,7 +193,7 @@ def attribution_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -
 
 def probe_table(rows: Iterable[Row]) -> Iterator[str]:
     """The table of the slowdowns' sizes. If one is linear, its rows agree on the k of 1 %."""
-    yield from _table(
+    yield from markdown.table(
         ["regression", "k", "ratio", "99 % interval", "k of 1 %", "its interval"],
         (
             [row["regression"], str(row["k"]), f"{row['ratio']:.4f}",
@@ -209,10 +210,3 @@ def _k_of_1(row: Row, ratio: float) -> str:
 
 def _median(seconds: Sequence[float]) -> str:
     return f"{statistics.median(seconds):.0f}"
-
-
-def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in body:
-        yield f"| {' | '.join(row)} |"

@@ -75,8 +75,8 @@ STEPS = (
          tests=("tests/workbench/history", "workbench/tests/history")),
     Step("injected", "a slowdown of 10 % is found; the trainers' benchmarks hold",
          tests=("tests/asv_bench",)),
-    Step("new", "the skeleton of an optimisation compiles; a planted bug is caught; every card "
-         "was predicted before the work",
+    Step("new", "the skeleton of an optimisation compiles; a planted bug is caught; of every "
+         "card it is told whether it was predicted before the work",
          tests=("tests/workbench/cli/test_new.py", "tests/workbench/plan/test_test_verb.py",
                 "tests/workbench/cli/test_predict.py")),
     Step("engines", "torch, gymnasium and Stable-Baselines3 compute what plain NumPy does",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.cli.sides import (
     add_environment,
     add_suite,
+    asked_notes,
     builds_for,
     in_environments,
     in_one_environment,
@@ -168,8 +169,7 @@ def run(arguments: argparse.Namespace) -> int:
         project.builds.check(end)
     search = Search(good.commit, commits.between(good, bad))
     search.high = len(search.commits) - 1
-    if project.settings.build is None:
-        search.notes = [*suite.configuration.notes]
+    search.notes = [*asked_notes(project, suite)]
     with reporter() as progress:
         try:
             Bisection(project, search, arguments.bench, progress, bad).run()

@@ -13,7 +13,14 @@ import msgspec
 
 from rlox_opt.cli import why
 from rlox_opt.cli.sides import add_arguments as add_sides
-from rlox_opt.cli.sides import builds_for, built, in_environments, measured_by, resolved
+from rlox_opt.cli.sides import (
+    asked_notes,
+    builds_for,
+    built,
+    in_environments,
+    measured_by,
+    resolved,
+)
 from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.history import acknowledged
@@ -205,9 +212,7 @@ def _notes(project: Project, suite: Suite, base: Artefact, head: Artefact) -> tu
     between the sides is different that nobody asked for."""
     from rlox_opt.project.suites import uncovered
 
-    # What its asv.conf.json asks for is of no matter where the project says how it is built.
-    asked = suite.configuration.notes if project.settings.build is None else ()
-    told = [*asked, *base.notes, *head.notes]
+    told = [*asked_notes(project, suite), *base.notes, *head.notes]
     if project.settings.one_process and not share_a_process(project, base, head):
         told.append(
             "one-process = true does not hold for these two, which run in different environments: "

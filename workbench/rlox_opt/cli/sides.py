@@ -162,6 +162,12 @@ def in_environments(
     return replace(project, settings=settings, lent=lent), replace(suite, configuration=asks)
 
 
+def asked_notes(project: Project, suite: Suite) -> Sequence[str]:
+    """What people should know of the environments that the suite's configuration asks for. That is
+    of no matter where the project says how it is built."""
+    return suite.configuration.notes if project.settings.build is None else ()
+
+
 def builds_for(project: Project, bench: re.Pattern[str] | str) -> Builds:
     """Those of a project, with their twins where `bench` is found in the name of a benchmark that
     calls such: the cards tell the names, which the suite has only once the twins are built."""

@@ -1,5 +1,5 @@
 """Further kinds of `rlox-opt peers` for this project: `backends`, steps of small networks in Burn,
-Candle, PyTorch and our own path; and `threads`, from `sharing.py`."""
+Candle, PyTorch and our own path; `threads`, from `sharing.py`; and `limits`, from `limits.py`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ between its times and those from Python.
 
 def add_to(kinds: Any) -> None:
     """Add these kinds to the command line."""
-    plugins.load(Path(__file__).with_name("sharing.py")).add_to(kinds)
+    for name in ("sharing.py", "limits.py"):
+        plugins.load(Path(__file__).with_name(name)).add_to(kinds)
     parser = add_kind(
         kinds,
         "backends",

@@ -23,16 +23,16 @@ class Run:
 
     def __init__(self) -> None:
         self.episodes: list[tuple[float, int, float]] = []  # seconds, environment steps, return
-        self._start = 0.0
+        self.start = 0.0  # by time.perf_counter
 
     def begin(self, at: float | None = None) -> None:
         """Training starts now, or started when `time.perf_counter()` was `at`. Called before any
         episode is logged."""
-        self._start = time.perf_counter() if at is None else at
+        self.start = time.perf_counter() if at is None else at
 
     def episode(self, steps: int, episode_return: float) -> None:
         """An episode has ended, `steps` environment steps after `begin`."""
-        self.episodes.append((time.perf_counter() - self._start, steps, float(episode_return)))
+        self.episodes.append((time.perf_counter() - self.start, steps, float(episode_return)))
 
     def rollout(self, ended, returns, steps: int) -> None:
         """Log the episodes of a rollout that is reported as a whole, arrays `[n_steps, n_envs]`,
@@ -51,7 +51,7 @@ class Run:
         `compile_s` is the time of compilers within the training, by their own clocks.
         """
         outcome = {
-            "train_s": time.perf_counter() - self._start,
+            "train_s": time.perf_counter() - self.start,
             "compile_s": compile_s,
             "steps": steps,
             "episodes": self.episodes,
@@ -60,6 +60,23 @@ class Run:
         part = out.with_suffix(".part")
         part.write_text(json.dumps(outcome))
         part.rename(out)
+
+
+def pixels() -> bool:
+    """Whether the observations of the race are images of an Atari game, for the network of Mnih et
+    al. (2015)."""
+    return JOB.get("policy") == "CnnPolicy"
+
+
+def atari_envs():
+    """ale-py's own vector environment of the game, with the frames and rewards that Mnih et al.
+    (2015) take: stacks of four, 84 pixels wide and high, signs of rewards."""
+    from ale_py.vector_env import AtariVectorEnv
+    from gymnasium.vector import AutoresetMode
+
+    game = JOB["env_id"].removesuffix("NoFrameskip-v4").lower()
+    mode = AutoresetMode.SAME_STEP
+    return AtariVectorEnv(game, JOB["n_envs"], num_threads=JOB["threads"], autoreset_mode=mode)
 
 
 class Returns:
@@ -92,3 +109,26 @@ def torch_compile_s() -> float:
     from torch._dynamo.utils import calculate_time_spent
 
     return calculate_time_spent().get("entire_frame_compile", 0.0)
+
+
+class JaxCompiling:
+    """The times at which JAX traces, lowers and compiles. Such times may lie inside one another."""
+
+    def __init__(self) -> None:
+        import jax
+
+        self._spans: list[tuple[float, float]] = []  # begins and ends, by time.perf_counter
+        jax.monitoring.register_event_duration_secs_listener(self._heard)
+
+    def _heard(self, event: str, seconds: float, **_) -> None:
+        if event.startswith("/jax/core/compile/"):
+            now = time.perf_counter()
+            self._spans.append((now - seconds, now))
+
+    def since(self, run: Run) -> float:
+        """Seconds that they cover since the run began."""
+        total, reached = 0.0, run.start
+        for begin, end in sorted(self._spans):
+            total += max(0.0, end - max(begin, reached))
+            reached = max(reached, end)
+        return total

@@ -1,26 +1,43 @@
 """PPO in one file, in the manner of CleanRL (Huang et al. 2022): eager torch, top to bottom.
 
-`form` says which library makes the vector environment: "gymnasium", "envpool" or "pufferlib".
+`form` says which library makes the vector environment: "gymnasium", "pufferlib", "envpool" with one
+thread for its environments, or "envpool-2" with two.
 """
 
-from run import JOB, Returns, Run, limit_torch
+from run import JOB, Returns, Run, atari_envs, limit_torch, pixels
 
 limit_torch()
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.distributions import Categorical  # noqa: E402
+from torch.distributions import Categorical, Normal  # noqa: E402
+
+ENVPOOL_THREADS = {"envpool": 1, "envpool-2": 2}
 
 
 def make_envs():
-    """The vector environment, the sizes of its observations and its number of actions."""
+    """The vector environment, and the spaces of one environment."""
     env_id, n_envs, seed = JOB["env_id"], JOB["n_envs"], JOB["seed"]
-    if JOB["form"] == "envpool":
+    if threads := ENVPOOL_THREADS.get(JOB["form"]):
         import envpool
 
-        envs = envpool.make(env_id, env_type="gymnasium", num_envs=n_envs, seed=seed)
-        return envs, envs.observation_space.shape[0], envs.action_space.n
+        frames = {}
+        if pixels():
+            env_id = env_id.replace("NoFrameskip-v4", "-v5")
+            frames = {"reward_clip": True, "use_fire_reset": True}
+        envs = envpool.make(
+            env_id,
+            env_type="gymnasium",
+            num_envs=n_envs,
+            num_threads=threads,
+            seed=seed,
+            **frames,
+        )
+        return envs, envs.observation_space, envs.action_space
+    if pixels():
+        envs = atari_envs()
+        return envs, envs.single_observation_space, envs.single_action_space
     if JOB["form"] == "pufferlib":
         import gymnasium
         from pufferlib import emulation, vector
@@ -45,7 +62,7 @@ def make_envs():
 
         thunks = [partial(gymnasium.make, env_id)] * n_envs
         envs = SyncVectorEnv(thunks, autoreset_mode=AutoresetMode.SAME_STEP)
-    return envs, envs.single_observation_space.shape[0], envs.single_action_space.n
+    return envs, envs.single_observation_space, envs.single_action_space
 
 
 def layer(n_in: int, n_out: int, gain: float = 2**0.5) -> nn.Linear:
@@ -56,46 +73,88 @@ def layer(n_in: int, n_out: int, gain: float = 2**0.5) -> nn.Linear:
     return made
 
 
-class Agent(nn.Module):
-    """Two networks of two tanh layers."""
+class Frames(nn.Module):
+    """The convolutions of Mnih et al. (2015)."""
 
-    def __init__(self, obs_dim: int, n_actions: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
+        self.net = nn.Sequential(
+            nn.Conv2d(4, 32, 8, 4), nn.ReLU(),
+            nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
+            nn.Conv2d(64, 64, 3, 1), nn.ReLU(),
+            nn.Flatten(), layer(64 * 7 * 7, 512), nn.ReLU(),
+        )  # fmt: skip
+        for one in self.net:
+            if isinstance(one, nn.Conv2d):
+                nn.init.orthogonal_(one.weight, 2**0.5)
+                nn.init.zeros_(one.bias)
 
-        def net(n_out: int, gain: float) -> nn.Sequential:
-            return nn.Sequential(
-                layer(obs_dim, 64), nn.Tanh(), layer(64, 64), nn.Tanh(), layer(64, n_out, gain)
+    def forward(self, obs):
+        return self.net(obs / 255.0)
+
+
+class Agent(nn.Module):
+    """Two networks of two tanh layers; for images, one layer each over the same convolutions. An
+    action is one of several, or Gaussian with a deviation that no observation changes."""
+
+    def __init__(self, obs_space, action_space) -> None:
+        super().__init__()
+        self.discrete = hasattr(action_space, "n")
+        n_out = int(action_space.n) if self.discrete else action_space.shape[0]
+        if pixels():
+            self.features = Frames()
+            self.critic, self.actor = layer(512, 1, 1.0), layer(512, n_out, 0.01)
+        else:
+            n_in = obs_space.shape[0]
+            self.features = nn.Identity()
+            self.critic, self.actor = (
+                nn.Sequential(
+                    layer(n_in, 64), nn.Tanh(), layer(64, 64), nn.Tanh(), layer(64, n, gain)
+                )
+                for n, gain in ((1, 1.0), (n_out, 0.01))
             )
-
-        self.critic, self.actor = net(1, 1.0), net(n_actions, 0.01)
+        if not self.discrete:
+            self.log_std = nn.Parameter(torch.zeros(n_out))
+            self.low, self.high = action_space.low, action_space.high
 
     def value(self, obs):
-        return self.critic(obs)
+        return self.critic(self.features(obs))
 
     def act(self, obs, action=None):
-        probs = Categorical(logits=self.actor(obs))
-        if action is None:
-            action = probs.sample()
-        return action, probs.log_prob(action), probs.entropy(), self.critic(obs)
+        features = self.features(obs)
+        out, value = self.actor(features), self.critic(features)
+        if self.discrete:
+            probs = Categorical(logits=out)
+            action = probs.sample() if action is None else action
+            return action, probs.log_prob(action), probs.entropy(), value
+        probs = Normal(out, self.log_std.exp().expand_as(out))
+        action = probs.sample() if action is None else action
+        return action, probs.log_prob(action).sum(1), probs.entropy().sum(1), value
+
+    def env_actions(self, action):
+        """What the environments take; they refuse actions beyond their bounds."""
+        return action.numpy() if self.discrete else np.clip(action.numpy(), self.low, self.high)
 
 
 def main() -> None:
     np.random.seed(JOB["seed"])  # noqa: NPY002
     torch.manual_seed(JOB["seed"])
     n_envs, n_steps, gamma = JOB["n_envs"], JOB["n_steps"], JOB["gamma"]
-    envs, obs_dim, n_actions = make_envs()
-    agent = Agent(obs_dim, n_actions)
+    envs, obs_space, action_space = make_envs()
+    agent = Agent(obs_space, action_space)
     optimizer = torch.optim.Adam(agent.parameters(), lr=JOB["learning_rate"], eps=1e-5)
 
-    obs = torch.zeros(n_steps, n_envs, obs_dim)
-    actions = torch.zeros(n_steps, n_envs, dtype=torch.long)
+    obs = torch.zeros(n_steps, n_envs, *obs_space.shape)
+    actions = torch.zeros(n_steps, n_envs, *action_space.shape)
+    actions = actions.long() if agent.discrete else actions
     log_probs, rewards, dones, values = (torch.zeros(n_steps, n_envs) for _ in range(4))
 
     run = Run()
     returns_of = Returns(run, n_envs)
     run.begin()
     steps = 0
-    first = envs.reset() if JOB["form"] == "envpool" else envs.reset(seed=JOB["seed"])
+    seeded = {} if JOB["form"] in ENVPOOL_THREADS else {"seed": JOB["seed"]}
+    first = envs.reset(**seeded)
     next_obs = torch.Tensor(first[0])
     next_done = torch.zeros(n_envs)
     while steps < JOB["total_timesteps"]:
@@ -105,7 +164,7 @@ def main() -> None:
             with torch.no_grad():
                 action, log_prob, _, value = agent.act(next_obs)
             values[t], actions[t], log_probs[t] = value.flatten(), action, log_prob
-            new_obs, reward, terminated, truncated, _ = envs.step(action.numpy())
+            new_obs, reward, terminated, truncated, _ = envs.step(agent.env_actions(action))
             done = np.logical_or(terminated, truncated)
             rewards[t] = torch.as_tensor(reward).view(-1)
             next_obs, next_done = torch.Tensor(new_obs), torch.Tensor(done)
@@ -122,7 +181,7 @@ def main() -> None:
                 advantages[t] = gae = delta + gamma * JOB["gae_lambda"] * going_on * gae
             returns = advantages + values
 
-        b_obs, b_actions = obs.reshape(-1, obs_dim), actions.reshape(-1)
+        b_obs, b_actions = obs.flatten(0, 1), actions.flatten(0, 1)
         b_log_probs, b_advantages = log_probs.reshape(-1), advantages.reshape(-1)
         b_returns = returns.reshape(-1)
         order = np.arange(n_envs * n_steps)

@@ -1,9 +1,14 @@
 """The rlox of this checkout. `form` lists the ids of the optimisations to train with, or is
-"default"."""
+"default", or "python": as it comes, in Gymnasium's environments even where this library has its
+own."""
 
-from run import JOB, Run, limit_torch
+from run import JOB, Run, atari_envs, limit_torch, pixels
 
 limit_torch()
+
+from functools import partial  # noqa: E402
+
+import gymnasium  # noqa: E402
 
 import rlox  # noqa: E402
 from rlox.learner.callbacks import BaseCallback  # noqa: E402
@@ -45,8 +50,15 @@ def main() -> None:
     settings = {name: JOB[name] for name in names}
     if {"R6", "R11"} & set(JOB["form"]):
         del settings["n_envs"]  # these optimisations choose the number of environments
-    optimizations = None if JOB["form"] == "default" else JOB["form"]
-    model = trainer(JOB["env_id"], optimizations=optimizations, **settings)
+    optimizations = JOB["form"] if isinstance(JOB["form"], list) else None
+    task = [JOB["env_id"]]
+    if pixels():
+        task = ["CnnPolicy", atari_envs()]
+    elif JOB["form"] == "python":
+        task = [[partial(gymnasium.make, JOB["env_id"])] * settings["n_envs"]]
+    if task != [JOB["env_id"]]:
+        del settings["n_envs"]  # what is given is a number of environments
+    model = trainer(*task, optimizations=optimizations, **settings)
     run = Run()
     episodes = Episodes(run)
     run.begin()

@@ -1,37 +1,15 @@
-"""Stable-Baselines3; with `form` "sbx", SBX: the same interface over JAX."""
+"""Stable-Baselines3; with `form` "sbx", SBX: the same interface over JAX; with "processes", a
+process for each environment."""
 
 import importlib
-import time
 
-from run import JOB, Run, limit_torch
+from run import JOB, JaxCompiling, Run, limit_torch, pixels
 
 limit_torch()
 
 from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
-from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
-
-compiling: list[tuple[float, float]] = []  # begins and ends, by time.perf_counter
-
-
-def watch_compiling() -> None:
-    """Record when JAX traces, lowers and compiles. Such times may lie inside one another."""
-    import jax
-
-    def on_event(event: str, seconds: float, **_) -> None:
-        if event.startswith("/jax/core/compile/"):
-            now = time.perf_counter()
-            compiling.append((now - seconds, now))
-
-    jax.monitoring.register_event_duration_secs_listener(on_event)
-
-
-def covered(spans: list[tuple[float, float]]) -> float:
-    """The length of the union of `spans`."""
-    total, reached = 0.0, float("-inf")
-    for begin, end in sorted(spans):
-        total += max(0.0, end - max(begin, reached))
-        reached = max(reached, end)
-    return total
+from stable_baselines3.common.env_util import make_atari_env, make_vec_env  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack  # noqa: E402
 
 
 class Episodes(BaseCallback):
@@ -48,9 +26,19 @@ class Episodes(BaseCallback):
         return True
 
 
+def make_envs():
+    """The environments; those of pixels are preprocessed as in Stable-Baselines3's own examples."""
+    kind = SubprocVecEnv if JOB["form"] == "processes" else DummyVecEnv
+    if not pixels():
+        return make_vec_env(JOB["env_id"], JOB["n_envs"], seed=JOB["seed"], vec_env_cls=kind)
+    game = f"ale_py:{JOB['env_id']}"  # whoever makes the game imports ale_py, in every process
+    envs = make_atari_env(game, JOB["n_envs"], seed=JOB["seed"], vec_env_cls=kind)
+    return VecFrameStack(envs, 4)
+
+
 def main() -> None:
-    if JOB["form"] == "sbx":
-        watch_compiling()
+    compiling = JaxCompiling() if JOB["form"] == "sbx" else None
+    if compiling:
         library = importlib.import_module("sbx")
     else:
         library = importlib.import_module("stable_baselines3")
@@ -62,16 +50,15 @@ def main() -> None:
     settings = {name: JOB[name] for name in names}
     if algo == "ppo":
         settings["max_grad_norm"] = JOB["max_grad_norm"]
-    env = make_vec_env(JOB["env_id"], JOB["n_envs"], seed=JOB["seed"])
     trainer = getattr(library, algo.upper())
-    model = trainer("MlpPolicy", env, device="cpu", **settings)
+    policy = JOB.get("policy", "MlpPolicy")
+    model = trainer(policy, make_envs(), device="cpu", **settings)
 
     run = Run()
     episodes = Episodes(run)
-    compiling.clear()
     run.begin()
     model.learn(JOB["total_timesteps"], callback=episodes)
-    run.end(model.num_timesteps, covered(compiling))
+    run.end(model.num_timesteps, compiling.since(run) if compiling else 0.0)
 
 
 if __name__ == "__main__":

@@ -83,8 +83,9 @@ def _template() -> Path:
         shutil.copy(ROOT / path, made / name)
     primitives = Path("peers") / "primitives"
     shutil.copytree(ROOT / primitives, made / primitives, ignore=source)
-    for kind in ("kinds.py", *(path.name for path in (ROOT / "peers").glob("sharing*.py"))):
-        shutil.copy(ROOT / "peers" / kind, made / "peers")
+    for pattern in ("kinds.py", "sharing*.py", "limits*.py"):
+        for path in (ROOT / "peers").glob(pattern):
+            shutil.copy(path, made / "peers")
     tree = {str(p.relative_to(made)): p.read_text() for p in made.rglob("*") if p.is_file()}
     tree |= {path: (ROOT / path).read_text() for path in _EDITED_BY_NEW}
     tree |= {"pyproject.toml": _settings()}

@@ -46,7 +46,7 @@ def driver(tmp_path, monkeypatch, one_thread):
         return json.loads((tmp_path / "outcome.json").read_text())
 
     yield run
-    for name in ("run", "run_rlox", "run_sb3", "run_cleanrl_ppo"):
+    for name in ("run", *{name for name, _ in FORMS.values()}):
         sys.modules.pop(name, None)
 
 
@@ -54,7 +54,10 @@ FORMS = {
     "ours, in Rust": ("run_rlox", {}),
     "ours, in torch": ("run_rlox", {"form": ["R1", "R8"]}),
     "ours, SAC": ("run_rlox", SAC),
+    "ours, in Python's environments": ("run_rlox", {"form": "python"}),
     "Stable-Baselines3": ("run_sb3", {}),
+    "Stable-Baselines3, in processes": ("run_sb3", {"form": "processes"}),
+    "the environments alone": ("run_environments", {}),
     "in CleanRL's manner": ("run_cleanrl_ppo", {"form": "gymnasium"}),
 }
 

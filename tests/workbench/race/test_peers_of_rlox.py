@@ -4,12 +4,16 @@ import projects
 import pytest
 from rlox_opt.race import environments as racing
 
+RACES = racing.races(projects.HERE)
 
-@pytest.mark.parametrize("algo", ["ppo", "sac"])
-def test_every_peer_has_its_driver_and_its_lock_with_hashes_and_no_address(algo: str) -> None:
-    _, every = racing.load(projects.HERE, algo)
+
+@pytest.mark.parametrize("race", RACES)
+def test_every_peer_has_its_driver_and_its_lock_with_hashes_and_no_address(race: str) -> None:
+    job, every = racing.load(projects.HERE, race)
     assert every[0].name == "sb3"
-    assert len({p.name for p in every}) == len(every) >= 8
+    assert every[-1].name == "rlox"
+    assert len({p.name for p in every}) == len(every) >= 6
+    assert job.get("limit") in {None, *(one.name for one in every)}
     for one in every:
         assert one.driver.exists()
         if one.lock:

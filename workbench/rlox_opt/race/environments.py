@@ -63,7 +63,8 @@ def races(project: Project) -> dict[str, dict[str, Any]]:
     if not path.exists():
         return {}
     with understood(path, "list of peers"):
-        return {name: {**job} for name, job in read(path, dict[str, Any])["race"].items()}
+        table = read(path, dict[str, Any])["race"]
+        return {name: _job(table, name) for name in table}
 
 
 def load(project: Project, race: str) -> tuple[dict[str, Any], list[Peer]]:
@@ -71,21 +72,35 @@ def load(project: Project, race: str) -> tuple[dict[str, Any], list[Peer]]:
     path = project.peers / _LIST
     table = read(path, dict[str, Any])
     with understood(path, "list of peers"):
+        job = _job(table["race"], race)
+        algo, named = job["algo"], job.pop("peers", None)
         peers = [
             Peer(
                 row["name"],
                 row["what"],
                 project.peers / row["driver"],
-                row["forms"][race],
+                row["forms"][algo],
                 lock_of(project, row),
             )
             for row in table["peer"]
-            if race in row["forms"]
+            if algo in row["forms"]
         ]
-        job = dict(table["race"][race])
+        if named is not None:
+            by_name = {peer.name: peer for peer in peers}
+            peers = [by_name[name] for name in named]
         for key in ("env_id", "total_timesteps", "threads", "reach"):
             job[key]
         return job, peers
+
+
+def _job(races: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The settings of a race. One that is `like` another has that one's, but for its own. `algo`
+    is the race that it is like, or its own name."""
+    own = dict(races[name])
+    like = own.pop("like", name)
+    if "like" in races[like]:
+        raise ValueError(f"{name} is like {like}, which is like another race itself")
+    return {**races[like], **own, "algo": like}
 
 
 def digest(project: Project, peer: Peer) -> str:

@@ -37,9 +37,12 @@ def row_of(peer: str, number: int, training: Training, reach: float) -> dict[str
     }
 
 
-def standings(rows: Sequence[Mapping[str, Any]], order: Sequence[str]) -> list[dict[str, Any]]:
+def standings(
+    rows: Sequence[Mapping[str, Any]], order: Sequence[str], limit: str | None = None
+) -> list[dict[str, Any]]:
     """A row for each peer that ran, in `order`: medians, and ratios to the first peer, which are
-    geometric means over the rounds in which both ran."""
+    geometric means over the rounds in which both ran. `limit_ratio` is the speed by that of the
+    peer `limit`; None without such a peer."""
     by_peer: dict[str, dict[int, Mapping[str, Any]]] = {}
     for row in rows:
         by_peer.setdefault(row["peer"], {})[row["round"]] = row
@@ -51,6 +54,7 @@ def standings(rows: Sequence[Mapping[str, Any]], order: Sequence[str]) -> list[d
             "runs": len(own := by_peer[name]),
             "sps": _median(row["sps"] for row in own.values()),
             "sps_ratio": _ratio(own, first, "sps"),
+            "limit_ratio": _ratio(own, by_peer[limit], "sps") if limit in by_peer else None,
             "compile_s": _median(row["compile_s"] for row in own.values()),
             "reach_s": _median(r["reach_s"] for r in own.values() if r["reach_s"] is not None),
             "reached": sum(row["reach_s"] is not None for row in own.values()),

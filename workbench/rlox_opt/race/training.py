@@ -60,7 +60,7 @@ class Race:
                     if peer.name in self._left_out or (number, peer.name) in done:
                         continue
                     progress.note(f"round {number + 1}, {peer.name}", number / rounds)
-                    job = {**self._job, "algo": self.name, "seed": number}
+                    job = {**self._job, "seed": number}
                     python = self._pythons[peer.name]
                     try:
                         training = racing.train(peer, python, job, self._limit_s, folder)
@@ -92,7 +92,8 @@ class Race:
             }
             for peer in self._peers
         }
-        table = standings(self._runs.rows, [peer.name for peer in self._peers])
+        order = [peer.name for peer in self._peers]
+        table = standings(self._runs.rows, order, self._job.get("limit"))
         return {
             "schema": 1,
             "race": self.name,

@@ -9,22 +9,24 @@ from typing import Any
 from rlox_opt.views import html, units
 from rlox_opt.views.markdown import table_lines
 from rlox_opt.views.model import Section, Table
-from rlox_opt.views.race_picture import picture
+from rlox_opt.views.race_picture import picture, task
 from rlox_opt.views.tables import origin
 
 
 def heading(found: Mapping[str, Any]) -> str:
     """ "PPO on CartPole-v1, side by side"."""
-    return f"{found['race'].upper()} on {found['job']['env_id']}, side by side"
+    return f"{task(found)}, side by side"
 
 
 def standings(found: Mapping[str, Any]) -> Table:
     """Speeds, compile times, times to the return and returns, with their intervals."""
     job, first = found["job"], found["held_to"]
+    of_limit = any(row.get("limit_ratio") for row in found["table"])
     columns = (
         "peer",
         "steps/s",
         f"× {first}",
+        *((f"× {job['limit']}",) if of_limit else ()),
         "compiling",
         f"to {job['reach']:g}",
         f"× {first}",
@@ -36,6 +38,7 @@ def standings(found: Mapping[str, Any]) -> Table:
             row["peer"],
             units.count(round(row["sps"])),
             _ratio(row["sps_ratio"]),
+            *((_ratio(row["limit_ratio"]),) if of_limit else ()),
             units.seconds(row["compile_s"]) if row["compile_s"] else units.MISSING,
             _reached(row),
             _ratio(row["reach_ratio"]),
@@ -101,8 +104,8 @@ def _who(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    task = ", ".join(f"{name}={value}" for name, value in found["job"].items())
-    return [*origin(found), ("Task", task)]
+    settings = ", ".join(f"{name}={value}" for name, value in found["job"].items())
+    return [*origin(found), ("Task", settings)]
 
 
 def _ratio(found: Mapping[str, Any] | None) -> str:

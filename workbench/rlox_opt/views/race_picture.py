@@ -25,13 +25,18 @@ def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
     ticks = sorted(decades(x.low, x.high, (1, 2, 5)), key=lambda tick: abs(math.log(tick)))
     return render(
         "pictures/race.svg",
-        title=f"{found['race'].upper()} on {found['job']['env_id']}: times {found['held_to']}",
+        title=f"{task(found)}: times {found['held_to']}",
         width=_WIDTH,
         rows=[(row, "ours" if _is_ours(row) else "other") for row in rows],
         x=x,
         ticks=[Tick(x(tick), f"{tick:g}×", tick == 1) for tick in apart(ticks, x, _LABEL)],
         in_page=in_page,
     ) + Markup("\n")
+
+
+def task(found: Mapping[str, Any]) -> str:
+    """ "PPO on CartPole-v1"; in older records the race is the algorithm."""
+    return f"{found['job'].get('algo', found['race']).upper()} on {found['job']['env_id']}"
 
 
 def _is_ours(row: Mapping[str, Any]) -> bool:

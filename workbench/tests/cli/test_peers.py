@@ -11,10 +11,12 @@ import pytest
 import toy_projects
 
 from rlox_opt.cli import main as cli
+from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
 from rlox_opt.race.environments import Peer, PeerError, Training
 from rlox_opt.race.standings import row_of, standings
 from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.system.files import NotReadError
 from rlox_opt.views import race
 from rlox_opt.views.race_picture import picture
 
@@ -109,6 +111,79 @@ def test_an_unknown_peer_is_refused(made_up: Path, capsys: pytest.CaptureFixture
     assert "--only: is 'sb4', expected some of sb3, rlox" in capsys.readouterr().err
 
 
+LISTED = """
+[race.ppo]
+env_id = "CartPole-v1"
+total_timesteps = 1000
+threads = 1
+reach = 60.0
+gamma = 0.99
+
+[race.hopper]
+like = "ppo"
+env_id = "Hopper-v5"
+peers = ["c", "a"]
+
+[[peer]]
+name = "a"
+what = "one"
+driver = "driver.py"
+forms = { ppo = "quick", sac = "plain" }
+
+[[peer]]
+name = "b"
+what = "two"
+driver = "driver.py"
+forms = { sac = "plain" }
+
+[[peer]]
+name = "c"
+what = "three"
+driver = "driver.py"
+forms = { ppo = "plain" }
+"""
+
+
+def listed(folder: Path, text: str) -> Project:
+    """A project with this list of peers."""
+    project = Project.find(toy_projects.described(folder, peers="."))
+    (folder / "peers.toml").write_text(text)
+    return project
+
+
+def test_a_race_like_another_has_its_settings_and_its_own(tmp_path: Path) -> None:
+    project = listed(tmp_path, LISTED)
+    job, peers = racing.load(project, "hopper")
+    assert job == {
+        "env_id": "Hopper-v5",
+        "total_timesteps": 1000,
+        "threads": 1,
+        "reach": 60.0,
+        "gamma": 0.99,
+        "algo": "ppo",
+    }
+    assert [(one.name, one.form) for one in peers] == [("c", "plain"), ("a", "quick")]
+    job, peers = racing.load(project, "ppo")
+    assert (job["env_id"], job["algo"]) == ("CartPole-v1", "ppo")
+    assert [one.name for one in peers] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ('peers = ["c", "a"]', 'peers = ["c", "b"]', "b"),
+        ('like = "ppo"', 'like = "dqn"', "dqn"),
+        ("gamma = 0.99", 'like = "hopper"', "hopper is like ppo, which is like another"),
+    ],
+)
+def test_a_list_that_names_what_is_not_there_is_refused(
+    before: str, after: str, why: str, tmp_path: Path
+) -> None:
+    assert before in LISTED
+    with pytest.raises(NotReadError, match=why):
+        racing.load(listed(tmp_path, LISTED.replace(before, after)), "hopper")
+
+
 def test_a_peer_that_cannot_be_installed_says_why(
     made_up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +262,25 @@ def test_ratios_are_paired_by_round_and_have_intervals() -> None:
     # Of ln 3 four times and ln 9: the mean is 1.2 ln 3, its error 0.2 ln 3, Student's t 2.776.
     ends = standings(noisy, ["sb3", "rlox"])[1]["sps_ratio"]["ci95"]
     assert ends == pytest.approx([3 ** (1.2 - 0.2 * 2.776), 3 ** (1.2 + 0.2 * 2.776)], rel=1e-3)
+
+
+def test_shares_of_the_limit_are_paired_by_round_and_shown(tmp_path: Path) -> None:
+    rows = [
+        row(name, number, sps * (1 + number), 1.0)
+        for number in range(3)
+        for name, sps in (("sb3", 100.0), ("alone", 400.0))
+    ]
+    table = standings(rows, ["sb3", "alone"], "alone")
+    assert table[0]["limit_ratio"]["ratio"] == pytest.approx(0.25)
+    assert table[1]["limit_ratio"]["ratio"] == 1.0
+    assert all(row["limit_ratio"] is None for row in standings(rows, ["sb3"], "gone"))
+    found = raced()
+    found["job"] = RACE | {"algo": "ppo", "limit": "alone"}
+    found["table"] = [row | {"what": "", "version": "", "ours": False} for row in table]
+    assert "| × alone |" in race.markdown(found)
+    assert "0.25× (0.25–0.25)" in race.markdown(found)
+    assert "PPO on CartPole-v1" in race.markdown(found)
+    assert "alone" not in race.markdown(raced())
 
 
 def row(name: str, number: int, sps: float, reach_s: float | None) -> dict[str, Any]:

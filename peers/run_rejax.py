@@ -1,0 +1,54 @@
+"""rejax: PPO and gymnax's environments, compiled into one JAX program."""
+
+from run import JOB, JaxCompiling, Run
+
+compiling = JaxCompiling()
+
+import gymnax  # noqa: E402
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+from gymnax.wrappers.purerl import LogWrapper  # noqa: E402
+from rejax import PPO  # noqa: E402
+
+
+def latest_returns(_, state, rng):
+    """The return of each environment's latest episode that has ended."""
+    return state.env_state.returned_episode_returns
+
+
+def main() -> None:
+    env, params = gymnax.make(JOB["env_id"])
+    rollout = JOB["n_envs"] * JOB["n_steps"]
+    model = PPO.create(
+        env=LogWrapper(env),
+        env_params=params,
+        eval_callback=latest_returns,
+        eval_freq=rollout,
+        skip_initial_evaluation=True,
+        total_timesteps=JOB["total_timesteps"],
+        num_envs=JOB["n_envs"],
+        num_steps=JOB["n_steps"],
+        num_epochs=JOB["n_epochs"],
+        num_minibatches=rollout // JOB["batch_size"],
+        learning_rate=JOB["learning_rate"],
+        gamma=JOB["gamma"],
+        gae_lambda=JOB["gae_lambda"],
+        clip_eps=JOB["clip_range"],
+        vf_coef=JOB["vf_coef"],
+        ent_coef=JOB["ent_coef"],
+        max_grad_norm=JOB["max_grad_norm"],
+        agent_kwargs={"activation": "tanh", "hidden_layer_sizes": (64, 64)},
+    )
+    run = Run()
+    run.begin()
+    state, returns = jax.block_until_ready(jax.jit(model.train)(jax.random.key(JOB["seed"])))
+    # Of the episodes of a rollout, the last one in each environment is known, and all only now.
+    known = np.asarray(returns)
+    new = np.diff(known, axis=0, prepend=0.0) != 0
+    for number, index in zip(*new.nonzero(), strict=True):
+        run.episode((int(number) + 1) * rollout, known[number, index])
+    run.end(int(state.global_step), compiling.since(run))
+
+
+if __name__ == "__main__":
+    main()

@@ -71,7 +71,7 @@ def main() -> None:
             action = env.action_space.sample()
         else:
             with torch.no_grad():
-                action = actor(torch.as_tensor(obs).unsqueeze(0))[0][0].numpy()
+                action = actor(torch.as_tensor(obs, dtype=torch.float32)[None])[0][0].numpy()
         next_obs, reward, terminated, truncated, _ = env.step(action)
         i = step % size
         b_obs[i], b_next[i], b_action[i] = obs, next_obs, action

@@ -11,6 +11,14 @@ from gymnax.wrappers.purerl import LogWrapper  # noqa: E402
 from rejax import PPO  # noqa: E402
 
 
+class Logged(LogWrapper):
+    """Keeps returns, and need not be copied with PPO's settings: a copy of `LogWrapper` would look
+    for its environment without end."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
 def latest_returns(_, state, rng):
     """The return of each environment's latest episode that has ended."""
     return state.env_state.returned_episode_returns
@@ -20,9 +28,8 @@ def main() -> None:
     env, params = gymnax.make(JOB["env_id"])
     rollout = JOB["n_envs"] * JOB["n_steps"]
     model = PPO.create(
-        env=LogWrapper(env),
+        env=Logged(env),
         env_params=params,
-        eval_callback=latest_returns,
         eval_freq=rollout,
         skip_initial_evaluation=True,
         total_timesteps=JOB["total_timesteps"],
@@ -38,7 +45,7 @@ def main() -> None:
         ent_coef=JOB["ent_coef"],
         max_grad_norm=JOB["max_grad_norm"],
         agent_kwargs={"activation": "tanh", "hidden_layer_sizes": (64, 64)},
-    )
+    ).replace(eval_callback=latest_returns)
     run = Run()
     run.begin()
     state, returns = jax.block_until_ready(jax.jit(model.train)(jax.random.key(JOB["seed"])))

@@ -87,18 +87,18 @@ def limit(by: str, threads: int, amount: float) -> tuple[Call, float]:
     are of `amount` bytes a call."""
     library = _library()
     if by == "FLOP":
-        n, of = 20_000, _REGISTERS * _LEVELS[_core.instructions()][1] // 4
+        n, of = 500_000, _REGISTERS * _LEVELS[_core.instructions()][1] // 4
         numbers = ctypes.c_int64(n), ctypes.c_float(0.5), ctypes.c_float(1.0)
         one = partial(library.multiply_adds, *numbers)
         each = 2.0 * n * of
         every = [one] * threads
     elif by == "exponentials":
-        times = 100
+        times = 5_000
         every = [_on_arrays(library.exponentials, _IN_L1, times) for _ in range(threads)]
         each = float(_IN_L1 * times)
     else:
         n = max(16, int(amount / threads / 8) // 16 * 16)
-        times = max(1, int(400_000 / n))
+        times = max(1, 4_000_000 // n)
         every = [_on_arrays(library.copy, n, times) for _ in range(threads)]
         each = 8.0 * n * times
     if threads == 1:

@@ -19,6 +19,7 @@ from rlox.learner.callbacks import CallbackList
 from rlox.learner.compiled import Compilation
 from rlox.learner.distributed import Workers
 from rlox.learner.environments import make_vector_env
+from rlox.learner.features import NatureCNN
 from rlox.learner.finite import FiniteSteps
 from rlox.learner.in_envs import InEnvs
 from rlox.learner.logger import Logger
@@ -173,7 +174,7 @@ class Algorithm(InEnvs, Saved):
             self.episode_returns, self.episode_lengths = [], []
         self._say_what_differs()
         self._end = self.num_timesteps + int(steps)
-        self.optimizations = switchboard.for_run(self._asked, self._chosen, int(steps))
+        self._choose_for(int(steps))
         if self._rank == 0:
             self.timing.gauge("env steps", lambda: self.num_timesteps, rate=True)
         shown = progress_bar and self._rank == 0
@@ -194,6 +195,19 @@ class Algorithm(InEnvs, Saved):
             self._callback.on_training_end()
             self.logger.stop()
         return self
+
+    def _choose_for(self, steps: int) -> None:
+        """Choose the optimisations that pay in so many steps."""
+        self.optimizations = switchboard.for_run(self._asked, self._chosen, steps)
+        for network in self._networks():
+            for part in network.modules():
+                if isinstance(part, NatureCNN):
+                    part.order = switchboard.FRAMES.of(self.optimizations)
+
+    def _networks(self) -> list[nn.Module]:
+        """The networks that the trainer learns."""
+        kept = (getattr(self, name) for name in self._state)
+        return [module for module in kept if isinstance(module, nn.Module)]
 
     def _say_what_differs(self) -> None:
         """Print, once a process, the defaults that differ from Stable-Baselines3's."""
@@ -291,8 +305,7 @@ class Algorithm(InEnvs, Saved):
     def _torch_settings(self) -> tuple[int, str, bool]:
         """Settings while learning: torch's threads, the precision of its products, and whether
         NumPy computes tanh."""
-        modules = [getattr(self, name) for name in self._state]
-        modules = [module for module in modules if isinstance(module, nn.Module)]
+        modules = self._networks()
         threads = self.threads or threads_for(modules, self.batch_size)
         numpys_tanh = switchboard.TANH.of(self.optimizations)(threads)
         if self.update_path == "native":  # torch then has no large products

@@ -1,7 +1,7 @@
 """Turns rows of observations into the input of a policy's layers. It has the features extractors of
 Stable-Baselines3, under their names."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -140,9 +140,24 @@ class FlattenExtractor(nn.Module):
         return observations.flatten(1)
 
 
+def frames_as_given(frames: Tensor) -> Tensor:
+    """R18's baseline: convolutions take frames `[B, C, H, W]` as they lie in memory."""
+    return frames
+
+
+def frames_with_channels_last(frames: Tensor) -> Tensor:
+    """R18's optimised form: on a CPU the channels of each pixel lie side by side. oneDNN convolves
+    such frames in less time, and its results lie in that order as well."""
+    if frames.device.type != "cpu":
+        return frames
+    return frames.contiguous(memory_format=torch.channels_last)
+
+
 class NatureCNN(nn.Module):
     """The convolutions of Mnih et al. 2015 and one linear layer. With `normalized_image` it takes a
-    Box with any three axes, channels first."""
+    Box with any three axes, channels first. A trainer chooses how frames lie in memory, `order`."""
+
+    order: Callable[[Tensor], Tensor]
 
     def __init__(
         self,
@@ -159,6 +174,7 @@ class NatureCNN(nn.Module):
                 '"MlpPolicy", or for a Dict "MultiInputPolicy"'
             )
         self.features_dim = features_dim
+        self.order = frames_as_given
         shape = part_shape(observation_space)
         self.cnn = nn.Sequential(
             *(nn.Conv2d(shape[0], 32, 8, stride=4), nn.ReLU()),
@@ -170,7 +186,7 @@ class NatureCNN(nn.Module):
         self.linear = nn.Sequential(nn.Linear(length, features_dim), nn.ReLU())
 
     def forward(self, observations: Tensor) -> Tensor:
-        return cast(Tensor, self.linear(self.cnn(observations)))
+        return cast(Tensor, self.linear(self.cnn(self.order(observations))))
 
 
 class CombinedExtractor(nn.Module):

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
-from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_flags, require_integers, require_one_of
 from rlox.learner.environments import final_obs
@@ -125,7 +124,7 @@ class OffPolicy(Algorithm):
         require_integers(1, batch_size=batch_size)
         own, self.batch_size = self.batch_size, batch_size
         if self._end == 0:  # before any `learn`, compiling must pay within these updates
-            self.optimizations = switchboard.for_run(self._asked, self._chosen, gradient_steps)
+            self._choose_for(gradient_steps)
         try:
             with torch_settings(*self._torch_settings()), self._torch_held():
                 self._update(gradient_steps)

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R17, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R18, the work that it changes, at its sizes.
 
 Each side is a real part of a trainer that was made with or without the optimisation, so what the
 switchboard chooses is tested as well. As in `rlox._laboratory.pairs` for the data plane, twins are
@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -51,7 +52,6 @@ def _ppo_update(
         optimizations=on,
         device=device,
     )
-    model._log = lambda figures: None  # type: ignore[method-assign]
     n = rows or model.n_envs * model.n_steps
     rng = torch.Generator().manual_seed(seed)
     space = model.action_space
@@ -59,22 +59,60 @@ def _ppo_update(
         actions = torch.randint(int(space.n), (n,), generator=rng)
     else:  # not the mode, at which gradients are zero up to rounding
         actions = torch.randn(n, math.prod(space.shape or ()), generator=rng)
-    obs = torch.randn(n, model.obs_dim, generator=rng)
-    noise, advantages, returns = torch.randn(3, n, generator=rng)
+    epochs = _epochs(model, torch.randn(n, model.obs_dim, generator=rng), actions, rng)
+    return Arm(epochs, lambda _: list(model.policy.parameters()))
+
+
+def _epochs(model: PPO, obs: Tensor, actions: Tensor, rng: torch.Generator) -> Callable[[], None]:
+    """PPO's epochs over a rollout of these observations and actions."""
+    noise, advantages, returns = torch.randn(3, len(obs), generator=rng)
     obs, actions, noise, advantages, returns = (
         x.to(model.device) for x in (obs, actions, noise, advantages, returns)
     )
     with torch.no_grad():
         _, log_probs, _ = model.policy.evaluate_actions(obs, actions)
-    log_probs = log_probs + 0.2 * noise
-    rollout = Rollout(obs, actions, log_probs, advantages, returns)
+    rollout = Rollout(obs, actions, log_probs + 0.2 * noise, advantages, returns)
+    model._log = lambda figures: None  # type: ignore[method-assign]
     settings = model._torch_settings()
 
     def call() -> None:
         with torch_settings(*settings):
             model.train(rollout)
 
-    return Arm(call, lambda _: list(model.policy.parameters()))
+    return call
+
+
+class _Frames(gym.Env[Any, Any]):
+    """Has the spaces of an Atari game, and is never stepped."""
+
+    observation_space = spaces.Box(0, 255, (4, 84, 84), np.uint8)
+    action_space = spaces.Discrete(6)
+
+
+def _frames_update(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R18: PPO's epochs over a rollout of random frames. Outputs of the learnt policy are compared,
+    and cases may be `smooth`, both as for R13."""
+    model = PPO(
+        "CnnPolicy",
+        [_Frames] * size["n_envs"],
+        seed=seed,
+        n_steps=size["n_steps"],
+        batch_size=size["batch_size"],
+        optimizations=on,
+    )
+    model._choose_for(1)
+    if "smooth" in size:
+        _smooth(model.policy)
+    rng = torch.Generator().manual_seed(seed)
+    n = model.n_envs * model.n_steps
+    obs, actions = torch.rand(n, model.obs_dim, generator=rng), torch.arange(n) % 6
+
+    @torch.no_grad()
+    def learnt(_: object) -> list[Tensor]:
+        values, log_probs, _ = model.policy.evaluate_actions(obs, actions)
+        return [values, log_probs]
+
+    return Arm(_epochs(model, obs, actions, rng), learnt)
 
 
 def _on_device(device: str) -> Workload:
@@ -270,6 +308,10 @@ _UPDATES = _sizes("batch_size", 512, 256, n_envs=8, n_steps=128)
 _STORES = _sizes("n_envs", 8, 64, n_steps=128)
 _SAC_SIZES = _sizes("batch_size", 256)
 _LEAST_BATCH_OF_ONEDNN = SMALL_PRODUCT // 256**2 + 1
+_FRAMES = _sizes("n_steps", 32, n_envs=8, batch_size=256)
+# What many small minibatches learn depends on rounding.
+_ONE_MINIBATCH = {"n_steps": (4, 4), "batch_size": (12, 12), "smooth": (1, 1)}
+_MORE_SAC_ENVS = _sizes("n_envs", 4, 16)
 _MORE_ENVS = _sizes("n_envs", 16, 32, 64, 128)
 
 PAIRS = {
@@ -280,11 +322,7 @@ PAIRS = {
         Pair("R3", 1e-4, [Workload("update", _SAC_SIZES, _sac_update)]),
         Pair("R4", 1e-4, [Workload("rollout", _STORES, _rollout)]),
         Pair("R5", 1e-6, [Workload("polyak", _sizes("hidden", 256, layers=2), _polyak)]),
-        Pair(
-            "R6",
-            0,
-            [Workload("train", _sizes("n_envs", 4, 16), _train(SAC, "R6", 1, 4))],
-        ),
+        Pair("R6", 0, [Workload("train", _MORE_SAC_ENVS, _train(SAC, "R6", 1, 4))]),
         Pair("R7", 0, [Workload("step", _sizes("n_envs", 8), _step)]),
         Pair("R8", 0, [Workload("store", _STORES, _store)]),
         Pair(
@@ -346,6 +384,7 @@ PAIRS = {
                 )
             ],
         ),
+        Pair("R18", 1e-3, [Workload("update", _FRAMES, _frames_update, cases=_ONE_MINIBATCH)]),
     )
 }
 

@@ -14,6 +14,7 @@ from rlox.learner import joined, seams
 from rlox.learner.compiled import products_as_they_are, products_by_shape
 from rlox.learner.compiled_ppo import CompiledMinibatch, EagerMinibatch
 from rlox.learner.compiled_sac import CompiledUpdate, EagerUpdate
+from rlox.learner.features import frames_as_given, frames_with_channels_last
 from rlox.learner.torch_settings import (
     precision_as_asked,
     precision_of_onednn,
@@ -23,7 +24,7 @@ from rlox.learner.torch_settings import (
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 18))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 19))
 # The optimisations that were measured and accepted.
 ACCEPTED = frozenset(f"R{n}" for n in (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 14, 15, 16, 17))
 
@@ -67,6 +68,7 @@ EVALUATE: Twins[type[seams.EvaluateByStep]] = Twins(
 TANH = Twins("R15", tanh_of_torch, tanh_of_numpy)
 COMPILED_PRODUCTS = Twins("R16", products_as_they_are, products_by_shape)
 ACTOR: Twins[seams.MakesActor] = Twins("R17", joined.actor_in_torch, joined.actor_in_rust)
+FRAMES = Twins("R18", frames_as_given, frames_with_channels_last)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

@@ -384,7 +384,7 @@ PAIRS = {
                 )
             ],
         ),
-        Pair("R18", 1e-3, [Workload("update", _FRAMES, _frames_update, cases=_ONE_MINIBATCH)]),
+        Pair("R18", 2e-2, [Workload("update", _FRAMES, _frames_update, cases=_ONE_MINIBATCH)]),
     )
 }
 

@@ -67,15 +67,19 @@ def _library() -> ctypes.CDLL:
     return library
 
 
-def _aligned(n: int) -> Any:
-    """`n` ones, float32, aligned to a register of any size."""
-    raw = np.ones(n + 16, np.float32)
-    return raw[-(raw.ctypes.data % 64) % 64 // 4 :][:n]
+def _arrays(n: int) -> tuple[Any, Any]:
+    """Two arrays of `n` ones, float32, aligned to a register of any size. Within their pages they
+    lie a third of a page apart: where reads and writes have equal addresses within a page, some
+    processors let the read wait for the write."""
+    raw = np.ones(2 * n + 2048, np.float32)
+    raw = raw[-(raw.ctypes.data % 64) % 64 // 4 :]
+    second = -(-n // 1024) * 1024 + 336
+    return raw[:n], raw[second:][:n]
 
 
 def _on_arrays(function: Any, n: int, times: int) -> Call:
     """A call of a C function on arrays of `n` floats, `times` over."""
-    arrays = [_aligned(n), _aligned(n)]
+    arrays = _arrays(n)
     arguments = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
     rest = ctypes.c_int64(n), ctypes.c_int64(times)
     return lambda arrays=arrays: function(*arguments, *rest)

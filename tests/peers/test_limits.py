@@ -34,7 +34,7 @@ OPERATION = {"what": "operation", "case": "<GAE>", "threads": 1, "by": "bytes", 
 
 def test_the_exponentials_are_right() -> None:
     n = 2048
-    x, y = limits_worker._aligned(n), limits_worker._aligned(n)
+    x, y = limits_worker._arrays(n)
     x[:] = np.linspace(-80, 80, n)
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (x, y)]
     limits_worker._library().exponentials(*pointers, ctypes.c_int64(n), ctypes.c_int64(1))

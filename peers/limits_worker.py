@@ -102,7 +102,7 @@ def limit(by: str, threads: int, amount: float) -> tuple[Call, float]:
         each = float(_IN_L1 * times)
     else:
         n = max(16, int(amount / threads / 8) // 16 * 16)
-        times = max(1, 4_000_000 // n)
+        times = max(1, 40_000_000 // n)
         every = [_on_arrays(library.copy, n, times) for _ in range(threads)]
         each = 8.0 * n * times
     if threads == 1:

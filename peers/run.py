@@ -79,6 +79,18 @@ def atari_envs():
     return AtariVectorEnv(game, JOB["n_envs"], num_threads=JOB["threads"], autoreset_mode=mode)
 
 
+def convolutions():
+    """The network of Mnih et al. (2015) for such frames, up to its layer of 512."""
+    from torch import nn
+
+    return nn.Sequential(
+        nn.Conv2d(4, 32, 8, 4), nn.ReLU(),
+        nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
+        nn.Conv2d(64, 64, 3, 1), nn.ReLU(),
+        nn.Flatten(), nn.Linear(64 * 7 * 7, 512), nn.ReLU(),
+    )  # fmt: skip
+
+
 class Returns:
     """Returns of the episodes of a vector environment, summed from its rewards."""
 

@@ -4,7 +4,7 @@
 thread for its environments, or "envpool-2" with two.
 """
 
-from run import JOB, Returns, Run, atari_envs, limit_torch, pixels
+from run import JOB, Returns, Run, atari_envs, convolutions, limit_torch, pixels
 
 limit_torch()
 
@@ -65,12 +65,16 @@ def make_envs():
     return envs, envs.single_observation_space, envs.single_action_space
 
 
-def layer(n_in: int, n_out: int, gain: float = 2**0.5) -> nn.Linear:
-    """A linear layer with orthogonal weights and no bias."""
-    made = nn.Linear(n_in, n_out)
+def orthogonal(made: nn.Module, gain: float = 2**0.5) -> nn.Module:
+    """The layer, with orthogonal weights and no bias."""
     nn.init.orthogonal_(made.weight, gain)
     nn.init.zeros_(made.bias)
     return made
+
+
+def layer(n_in: int, n_out: int, gain: float = 2**0.5) -> nn.Module:
+    """A linear layer with orthogonal weights and no bias."""
+    return orthogonal(nn.Linear(n_in, n_out), gain)
 
 
 class Frames(nn.Module):
@@ -78,16 +82,10 @@ class Frames(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.net = nn.Sequential(
-            nn.Conv2d(4, 32, 8, 4), nn.ReLU(),
-            nn.Conv2d(32, 64, 4, 2), nn.ReLU(),
-            nn.Conv2d(64, 64, 3, 1), nn.ReLU(),
-            nn.Flatten(), layer(64 * 7 * 7, 512), nn.ReLU(),
-        )  # fmt: skip
+        self.net = convolutions()
         for one in self.net:
-            if isinstance(one, nn.Conv2d):
-                nn.init.orthogonal_(one.weight, 2**0.5)
-                nn.init.zeros_(one.bias)
+            if isinstance(one, nn.Conv2d | nn.Linear):
+                orthogonal(one)
 
     def forward(self, obs):
         return self.net(obs / 255.0)

@@ -1,5 +1,6 @@
 """The environments alone, with random actions: as many processes as the race has threads, none of
-which waits for another. No trainer that steps the same environments on the same cores is faster."""
+which waits for another. A trainer of the same environments on the same cores is faster only where
+its actions make their steps cheaper."""
 
 import time
 from multiprocessing import get_context

@@ -52,12 +52,12 @@ def main() -> None:
         del settings["n_envs"]  # these optimisations choose the number of environments
     optimizations = JOB["form"] if isinstance(JOB["form"], list) else None
     task = [JOB["env_id"]]
+    # Environments that are given are a number already.
     if pixels():
         task = ["CnnPolicy", atari_envs()]
+        del settings["n_envs"]
     elif JOB["form"] == "python":
-        task = [[partial(gymnasium.make, JOB["env_id"])] * settings["n_envs"]]
-    if task != [JOB["env_id"]]:
-        del settings["n_envs"]  # what is given is a number of environments
+        task = [[partial(gymnasium.make, JOB["env_id"])] * settings.pop("n_envs")]
     model = trainer(*task, optimizations=optimizations, **settings)
     run = Run()
     episodes = Episodes(run)

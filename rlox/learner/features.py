@@ -157,7 +157,7 @@ class NatureCNN(nn.Module):
     """The convolutions of Mnih et al. 2015 and one linear layer. With `normalized_image` it takes a
     Box with any three axes, channels first. A trainer chooses how frames lie in memory, `order`."""
 
-    order: Callable[[Tensor], Tensor]
+    order: Callable[[Tensor], Tensor] = staticmethod(frames_as_given)
 
     def __init__(
         self,
@@ -174,7 +174,6 @@ class NatureCNN(nn.Module):
                 '"MlpPolicy", or for a Dict "MultiInputPolicy"'
             )
         self.features_dim = features_dim
-        self.order = frames_as_given
         shape = part_shape(observation_space)
         self.cnn = nn.Sequential(
             *(nn.Conv2d(shape[0], 32, 8, stride=4), nn.ReLU()),

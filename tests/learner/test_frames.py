@@ -5,7 +5,7 @@ import pytest
 import torch
 from gymnasium import spaces
 from torch import nn
-from toys import Clock
+from toys import Seen
 
 import rlox
 from rlox.learner.features import NatureCNN, frames_as_given, frames_with_channels_last
@@ -18,23 +18,9 @@ SETTINGS = {
 }
 
 
-class Screen(Clock):
-    """Shows random frames."""
-
-    def __init__(self, action_space):
-        super().__init__(length=5, action_space=action_space)
-        self.observation_space = FRAMES
-
-    def reset(self, **kwargs):
-        return self.observation_space.sample(), super().reset(**kwargs)[1]
-
-    def step(self, action):
-        return self.observation_space.sample(), *super().step(action)[1:]
-
-
 def trained(kind, **more):
     """Whether each input of a convolution had its channels last while a trainer learnt."""
-    model = kind("CnnPolicy", Screen(ACTIONS[kind]), seed=0, **SETTINGS[kind], **more)
+    model = kind("CnnPolicy", Seen(FRAMES, ACTIONS[kind]), seed=0, **SETTINGS[kind], **more)
     seen = []
 
     def see(_, given):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import preprocess_obs
-from toys import Clock
+from toys import Seen
 from trainers import ppo, sac
 
 import rlox
@@ -29,21 +29,6 @@ SPACES = {
     "bits": spaces.Box(0, 1, (4,), np.int8),
     "doubles": spaces.Box(-1, 1, (2, 2), np.float64),
 }
-
-
-class Seen(Clock):
-    """Observes samples of a space."""
-
-    def __init__(self, space, action_space=None):
-        super().__init__(length=5, action_space=action_space)
-        self.observation_space = space
-        self.observation_space.seed(0)
-
-    def reset(self, **kwargs):
-        return self.observation_space.sample(), super().reset(**kwargs)[1]
-
-    def step(self, action):
-        return self.observation_space.sample(), *super().step(action)[1:]
 
 
 def quietly(make, *arguments, **keywords):

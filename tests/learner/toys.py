@@ -32,6 +32,21 @@ class Clock(gym.Env):
         return np.full(1, self.t, np.float32), 1.0, ended and not truncated, truncated, {}
 
 
+class Seen(Clock):
+    """Observes samples of a space."""
+
+    def __init__(self, space, action_space=None):
+        super().__init__(length=5, action_space=action_space)
+        self.observation_space = space
+        self.observation_space.seed(0)
+
+    def reset(self, **kwargs):
+        return self.observation_space.sample(), super().reset(**kwargs)[1]
+
+    def step(self, action):
+        return self.observation_space.sample(), *super().step(action)[1:]
+
+
 class TenPerStep(ActorCritic):
     """Takes action 0; V(s) = 10 t, with a parameter that is never changed."""
 

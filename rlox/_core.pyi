@@ -15,6 +15,7 @@ __all__ = [
     "VecEnv",
     "build_info",
     "builtin_envs",
+    "collect_python_rollout",
     "collect_rollout",
     "compute_gae",
     "compute_gae_batched",
@@ -279,6 +280,17 @@ def collect_rollout(
     noise: _F32 | None = None,
     threads: int | None = None,
 ) -> _RolloutColumns: ...
+def collect_python_rollout(
+    step: Callable[[NDArray[Any]], tuple[Any, ...] | None],
+    obs: _F32,
+    actor: tuple[Sequence[int], str, _F32],
+    critic: tuple[Sequence[int], str, _F32],
+    log_std: _F32,
+    n_steps: int,
+    gamma: float,
+    gae_lambda: float,
+    stream: tuple[int, int],
+) -> _RolloutColumns | None: ...
 
 @final
 class AsyncCollector:

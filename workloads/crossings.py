@@ -23,6 +23,7 @@ _CALLS = {
     "policy_forward": ("torch", "policy: action"),
     "gae_compute/value": ("torch", "policy: value to bootstrap"),
     "env_step/python_env": ("python env", "env.step"),
+    "native_rollout/env_step/python_env": ("python env", "env.step"),
 }
 
 

@@ -2,7 +2,7 @@
 environments and GAE in Rust."""
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -12,14 +12,12 @@ from torch import Tensor
 from rlox import _core, compute_gae_batched
 from rlox.learner import switchboard
 from rlox.learner.arguments import require_finite
-from rlox.learner.environments import final_obs, rust_core
-from rlox.learner.finite import NOBODY
-from rlox.learner.spaces import flatten_obs
+from rlox.learner.env_steps import Array, EnvSteps
+from rlox.learner.environments import rust_core
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
 
-Array = NDArray[Any]
 # Rows in one pass through the policy at a rollout's end, unless a minibatch has more. With so many
 # rows the overhead of a call is small for each row.
 ROWS = 1024
@@ -43,8 +41,8 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
     actor = switchboard.ACTOR.of(model.optimizations)
     evaluation = switchboard.EVALUATE.of(model.optimizations)(model.policy, act, actor)
     storage = switchboard.STORAGE.of(model.optimizations)(model.n_steps)
-    truncated: list[tuple[int, NDArray[np.intp], NDArray[Any]]] = []
-    idle: list[NDArray[np.bool_]] = []
+    truncated: list[tuple[int, NDArray[np.intp], Array]] = []
+    steps = EnvSteps(model)
 
     for step in range(model.n_steps):
         model._explore_anew(step)
@@ -52,26 +50,14 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
             obs = model._tensor(last_obs)
             acted = evaluation.act(obs, model._act_generator, timing)
             env_actions = model._env_actions(acted[0].cpu().numpy())
-        with timing.add_time("env_step"):
-            timing.flow("rollout", model._rollout_number)
-            new_obs, rewards, terminations, truncations, infos = model.vector_env.step(env_actions)
-        with timing.add_time("store"):
-            dones = terminations | truncations
-            last_obs = flatten_obs(new_obs, model.observation_space)
-            cut_short = truncations & ~terminations
-            rows, ended_in = NOBODY, None
-            if np.count_nonzero(cut_short):
-                rows = np.flatnonzero(cut_short)
-                ended_in = final_obs(infos, rows, model.observation_space)
-                truncated.append((step, rows, ended_in))
-            model._finite.step(last_obs, rewards, dones, rows, ended_in)
-            storage.append(obs, *acted, rewards, dones)
-            if model._next_step is not None:
-                idle.append(model._next_step.idle)
-            model._last_obs = last_obs
-            model._count_step(rewards, dones)
-        if not model._tell_step(env_actions, new_obs, rewards, terminations, truncations, infos):
+        stepped = steps.take(env_actions)
+        if stepped is None:
             return None
+        with timing.add_time("store"):
+            last_obs = stepped.obs
+            storage.append(obs, *acted, stepped.rewards, stepped.dones)
+            if stepped.cut_short is not None:
+                truncated.append((step, *stepped.cut_short))
 
     with timing.add_time("gae_compute"):
         obs, *stored, rewards, dones = storage.stacked()
@@ -101,16 +87,23 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
             torch.from_numpy(advantages).to(model.device),
             torch.from_numpy(returns).to(model.device),
         )
-        flat = Rollout(*(column.flatten(0, 1) for column in rollout))
-        if not idle:
-            model._book_rollout(rewards.numpy(), dones.numpy(), np.s_[:])
-            return flat
-        # Steps that only began an episode are left out of learning.
-        began = np.stack(idle)
-        taken = np.flatnonzero(~began)
-        model._book_rollout(rewards.numpy(), dones.numpy() + began, taken)
-        at = torch.from_numpy(taken).to(model.device)
-        return Rollout(*(column.index_select(0, at) for column in flat))
+        return booked(model, rollout, rewards.numpy(), dones.numpy(), steps.idle)
+
+
+def booked(
+    model: "PPO", columns: Rollout, rewards: Array, dones: Array, idle: list[NDArray[np.bool_]]
+) -> Rollout:
+    """The rollout of these columns, `[n_steps, n_envs, …]`, which are kept for `rollout_buffer`.
+    The rows that are `idle` at a step are left out of learning."""
+    flat = Rollout(*(column.flatten(0, 1) for column in columns))
+    if not idle:
+        model._book_rollout(rewards, dones, np.s_[:])
+        return flat
+    began = np.stack(idle)
+    taken = np.flatnonzero(~began)
+    model._book_rollout(rewards, dones + began, taken)
+    at = torch.from_numpy(taken).to(model.device)
+    return Rollout(*(column.index_select(0, at) for column in flat))
 
 
 class AsyncRollouts:

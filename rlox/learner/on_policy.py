@@ -89,22 +89,18 @@ class OnPolicy(Algorithm):
 
     @property
     def rollout_path(self) -> str:
-        """ "native" if the next rollout is collected in Rust (R4), otherwise "torch", with the
-        reason if R4 was asked for."""
-        if self._native_rollouts is None:
-            return "torch"
-        reason = self._native_rollouts.unfit()
-        return "native" if reason is None else f"torch: {reason}"
+        """ "native" if the next rollout is collected in Rust (R4); "native, with steps in Python"
+        if Rust calls Python for each step (R19), with the reason; otherwise "torch", with the
+        reason if one of the two was asked for."""
+        return "torch" if self._native_rollouts is None else self._native_rollouts.path()
 
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
         if self._native_rollouts is not None:
             try:
-                columns = self._native_rollouts.collect()
+                return self._native_rollouts.collect()
             except Unfit as reason:
-                self._native_rollouts.say(str(reason))
-            else:
-                return None if columns is None else Rollout(*columns)
+                self._native_rollouts.say(f"torch: {reason}")
         return rollout_in_torch(self)  # type: ignore[arg-type]
 
     def _update(self, rollout: Rollout) -> None:

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R18, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R19, the work that it changes, at its sizes.
 
 Each side is a real part of a trainer that was made with or without the optimisation, so what the
 switchboard chooses is tested as well. As in `rlox._laboratory.pairs` for the data plane, twins are
@@ -20,10 +20,15 @@ from rlox.learner import switchboard
 from rlox.learner.pairing import Arm, Pair, Size, Workload
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout
+from rlox.learner.rollout_pairs import (
+    ENVS,
+    eager_rollout,
+    rollout,
+    rollout_around_steps,
+    rollout_evaluated_at_its_end,
+)
 from rlox.learner.sac import SAC
 from rlox.learner.torch_settings import SMALL_PRODUCT, torch_settings, why_not_numpy, why_not_onednn
-
-ENVS = ("CartPole-v1", "Pendulum-v1")  # for PPO; the seed chooses one
 
 
 def _act(on: Collection[str], size: Size, seed: int) -> Arm:
@@ -193,48 +198,6 @@ def _compiled_sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     return _sac_update({"R3", "R13", *on}, size, seed)
 
 
-def _collecting(on: Collection[str], size: Size, seed: int) -> PPO:
-    """A trainer that collects rollouts and learns nothing."""
-    shape: dict[str, Any] = {name: size[name] for name in ("n_envs", "n_steps")}
-    model = PPO(ENVS[seed % 2], seed=seed, optimizations=on, **shape)
-    model.train = lambda rollout: None  # type: ignore[method-assign]
-    return model.learn(1)
-
-
-def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R4: a rollout. Each twin draws its own actions. For both, torch computes the
-    log-probabilities and the values again, and the differences to those in the rollout must be
-    zero."""
-    model = _collecting(on, size, seed)
-
-    def differences(rollout: Rollout | None) -> list[Tensor]:
-        assert rollout is not None
-        with torch.no_grad():
-            values, log_probs, _ = model.policy.evaluate_actions(rollout.obs, rollout.actions)
-        return [rollout.log_probs - log_probs, rollout.returns - rollout.advantages - values]
-
-    return Arm(model.collect_rollout, differences)
-
-
-def _eager_rollout(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R14: a rollout in torch, with the same draws. R1, which R14 replaces, is on, and others that
-    matter there."""
-    on = {"R1", "R7", "R8", *on}
-    model = _collecting(on, size, seed)
-    settings = model._torch_settings()
-
-    def call() -> Rollout | None:
-        with torch_settings(*settings):
-            return model.collect_rollout()
-
-    return Arm(call)
-
-
-def _rollout_evaluated_at_its_end(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R15 and R17: with R14."""
-    return _eager_rollout({"R14", *on}, size, seed)
-
-
 def _polyak(on: Collection[str], size: Size, seed: int) -> Arm:
     """R5: one step of the target networks."""
     with torch.random.fork_rng(devices=[]):
@@ -306,6 +269,7 @@ def _sizes(name: str, *numbers: int, **others: int) -> tuple[Size, ...]:
 
 _UPDATES = _sizes("batch_size", 512, 256, n_envs=8, n_steps=128)
 _STORES = _sizes("n_envs", 8, 64, n_steps=128)
+_ROLLOUTS = _sizes("n_envs", 8, 1, 64, n_steps=128)
 _SAC_SIZES = _sizes("batch_size", 256)
 _LEAST_BATCH_OF_ONEDNN = SMALL_PRODUCT // 256**2 + 1
 _FRAMES = _sizes("n_steps", 32, n_envs=8, batch_size=256)
@@ -320,7 +284,7 @@ PAIRS = {
         Pair("R1", 1e-5, [Workload("act", _sizes("n_envs", 8, 64), _act)]),
         Pair("R2", 1e-4, [Workload("update", _UPDATES, _ppo_update)]),
         Pair("R3", 1e-4, [Workload("update", _SAC_SIZES, _sac_update)]),
-        Pair("R4", 1e-4, [Workload("rollout", _STORES, _rollout)]),
+        Pair("R4", 1e-4, [Workload("rollout", _STORES, rollout)]),
         Pair("R5", 1e-6, [Workload("polyak", _sizes("hidden", 256, layers=2), _polyak)]),
         Pair("R6", 0, [Workload("train", _MORE_SAC_ENVS, _train(SAC, "R6", 1, 4))]),
         Pair("R7", 0, [Workload("step", _sizes("n_envs", 8), _step)]),
@@ -356,13 +320,13 @@ PAIRS = {
                 )
             ],
         ),
-        Pair("R14", 1e-4, [Workload("rollout", _STORES, _eager_rollout)]),
+        Pair("R14", 1e-4, [Workload("rollout", _STORES, eager_rollout)]),
         Pair(
             "R15",
             1e-5,
             [
                 Workload("update", _UPDATES, _ppo_update, why_not_numpy),
-                Workload("rollout", _STORES, _rollout_evaluated_at_its_end, why_not_numpy),
+                Workload("rollout", _STORES, rollout_evaluated_at_its_end, why_not_numpy),
             ],
         ),
         Pair(
@@ -373,18 +337,9 @@ PAIRS = {
                 Workload("sac_update", _SAC_SIZES, _compiled_sac_update),
             ],
         ),
-        Pair(
-            "R17",
-            1e-4,
-            [
-                Workload(
-                    "rollout",
-                    _sizes("n_envs", 8, 1, 64, n_steps=128),
-                    _rollout_evaluated_at_its_end,
-                )
-            ],
-        ),
+        Pair("R17", 1e-4, [Workload("rollout", _ROLLOUTS, rollout_evaluated_at_its_end)]),
         Pair("R18", 2e-2, [Workload("update", _FRAMES, _frames_update, cases=_ONE_MINIBATCH)]),
+        Pair("R19", 1e-4, [Workload("rollout", _ROLLOUTS, rollout_around_steps)]),
     )
 }
 

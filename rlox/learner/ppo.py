@@ -235,7 +235,8 @@ class PPO(OnPolicy):
         self._shuffle_generator = self._generator()
         self._rollout_number = 0  # of the rollout being collected or learnt from
         self._minibatches: dict[tuple[Any, ...], EagerMinibatch] = {}
-        self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
+        wanted = self.optimizations & {"R4", "R19"}
+        self._native_rollouts = NativeRollouts(self) if wanted else None
         self._update_threads = min(2, threads or torch.get_num_threads())  # for Rust
         self._choose_update()
 
@@ -248,7 +249,7 @@ class PPO(OnPolicy):
     def _say_that_actor_is_torchs(self) -> None:
         """Warn once for each reason, if R17 was asked for by name and does nothing."""
         asked = self._asked and "R17" in self.optimizations and self._rank == 0
-        if not asked or self.rollout_path == "native":
+        if not asked or self.rollout_path.startswith("native"):
             return
         if self.collector == "async":
             reason: str | None = "another thread collects"
@@ -270,7 +271,7 @@ class PPO(OnPolicy):
         if self._rank == 0:
             warn_of_torch("R9", "updates run", self.update_path)
         if self._native_rollouts is not None:
-            self._native_rollouts.say(self._native_rollouts.unfit())
+            self._native_rollouts.say(self.rollout_path)
         self._say_that_actor_is_torchs()
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:

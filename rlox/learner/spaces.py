@@ -65,7 +65,7 @@ def flatten_obs(obs: Any, space: spaces.Space[Any]) -> NDArray[Any]:
     """
     # In this order, since asking for a `Dict`, which is abstract, would take longer at every step.
     if isinstance(space, spaces.Box) or not isinstance(space, spaces.Dict):
-        array = np.array(obs, dtype=row_dtype(space))
+        array = np.array(obs, dtype=row_dtype(space), order="C")
         return array.reshape(len(array), -1)
     dtype = row_dtype(space)
     columns = (np.asarray(obs[key], dtype=dtype) for key in space.spaces)

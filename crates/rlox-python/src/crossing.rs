@@ -37,6 +37,7 @@ macro_rules! sites {
 sites! {
     SAMPLER_DRAW = "ActionSampler.draw",
     COLLECT_ROLLOUT = "collect_rollout",
+    COLLECT_PYTHON_ROLLOUT = "collect_python_rollout",
     COLLECTOR_ACT = "AsyncCollector.act",
     COLLECTOR_VALUE = "AsyncCollector.value",
     COLLECTOR_START = "AsyncCollector.start",

@@ -147,7 +147,7 @@ fn network(scope: &Detaching<'_>, mlp: Mlp, params: &Pinned<'_>) -> PyResult<Pac
     PackedMlp::new(mlp, params).map_err(to_py)
 }
 
-fn to_dict(
+pub(crate) fn to_dict(
     py: Python<'_>,
     rollout: FusedRollout,
     steps: [usize; 2],

@@ -34,7 +34,7 @@ pub use env::{VecEnv, builtin_envs};
 pub use fused::collect_rollout;
 pub use llm::{compute_group_advantages, compute_token_kl};
 pub use nn::ppo_update;
-pub use pipeline::AsyncCollector;
+pub use pipeline::{AsyncCollector, collect_python_rollout};
 pub use sac::SacUpdate;
 pub use spans::{record_spans, take_spans};
 pub use training::{compute_gae, compute_gae_batched, compute_vtrace};
@@ -55,9 +55,9 @@ mod _core {
     #[pymodule_export]
     use super::{
         ActionSampler, AsyncCollector, PrioritizedReplayBuffer, ReplayBuffer, SacUpdate, VecEnv,
-        builtin_envs, collect_rollout, compute_gae, compute_gae_batched, compute_group_advantages,
-        compute_token_kl, compute_vtrace, count_crossings, ppo_update, record_spans, roundtrip,
-        take_crossings, take_spans,
+        builtin_envs, collect_python_rollout, collect_rollout, compute_gae, compute_gae_batched,
+        compute_group_advantages, compute_token_kl, compute_vtrace, count_crossings, ppo_update,
+        record_spans, roundtrip, take_crossings, take_spans,
     };
 
     #[pymodule_init]

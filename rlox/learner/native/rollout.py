@@ -1,20 +1,24 @@
-"""PPO's rollouts in one call into Rust (R4, with R1, R7 and R8 taken to their end).
+"""PPO's rollouts in one call into Rust: the networks, sampling and advantages run there.
 
-Stepping, both networks, sampling and advantages run in Rust, with the interpreter's lock released.
-This applies to the built-in environments and the policies of `networks.actor_critic_networks`,
-unless a callback is called at each step or another thread collects. All other rollouts are
+The built-in environments are stepped in Rust, too (R4, with R1, R7 and R8 taken to their end), with
+the interpreter's lock released. Where environments run in Python, or a callback is called at each
+step, Rust calls Python once for each step (R19). Both are for the policies of
+`networks.actor_critic_networks` on observations that are vectors of numbers. All other rollouts are
 collected in torch, where Rust may still draw the actions (R17). `PPO.rollout_path` says which path
 is taken.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
 from rlox import _core
+from rlox.learner.collectors import Rollout, booked
+from rlox.learner.env_steps import EnvSteps
 from rlox.learner.environments import rust_core
 from rlox.learner.native.networks import (
     Network,
@@ -29,6 +33,17 @@ if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
 
 
+class Parts(NamedTuple):
+    """What a rollout in Rust needs: the policy, and the environments in Rust. If there are none,
+    Python takes the steps, because `why`."""
+
+    actor: Network
+    critic: Network
+    log_std: list[Tensor]
+    core: _core.VecEnv | None
+    why: str
+
+
 class NativeRollouts:
     """Collects for one trainer, with a stream of random numbers of its own."""
 
@@ -38,75 +53,114 @@ class NativeRollouts:
         self.collected = 0
         self._said = ""
 
-    def unfit(self) -> str | None:
-        """Why torch must collect for the trainer as it is now; None if Rust can."""
+    def path(self) -> str:
+        """How the trainer as it is now collects: see `PPO.rollout_path`."""
         try:
-            self._parts()
+            parts = self._parts()
         except Unfit as reason:
-            return str(reason)
-        return None
+            return f"torch: {reason}"
+        return f"native, with steps in Python: {parts.why}" if parts.why else "native"
 
-    def say(self, reason: str | None) -> None:
+    def say(self, path: str) -> None:
         """Warn that torch collects, once for each reason."""
-        if reason and reason != self._said and self.model._rank == 0:
-            self._said = reason
-            warn_of_torch("R4", "rollouts are collected", f"torch: {reason}")
+        if path.startswith("torch") and path != self._said and self.model._rank == 0:
+            self._said = path
+            warn_of_torch("R4", "rollouts are collected", path)
 
-    def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[Tensor]]:
-        """Environments, actor, critic and log-deviation; `Unfit` if Rust cannot run them."""
-        if self.model.collector != "sync":
+    def _parts(self) -> Parts:
+        """Raises `Unfit` if the policy or the steps cannot do without torch."""
+        model = self.model
+        if model.collector != "sync":
             raise Unfit("another thread collects")
+        core, why = self._environments()
+        if why:
+            self._require_steps(why)
+        actor, critic, log_std, *_ = actor_critic_networks(model.policy)
+        require_plain_parameters([*actor.params, *critic.params, *log_std])
+        return Parts(actor, critic, log_std, core, why)
+
+    def _environments(self) -> tuple[_core.VecEnv | None, str]:
+        """The environments in Rust if Rust steps them, otherwise why Python does."""
+        if "R4" not in self.model.optimizations:
+            return None, "R4 is not among the optimisations"
         if self.model._each_step:
             names = ", ".join(self.model._each_step)
-            raise Unfit(f"{names} has an _on_step, which is called at each step")
+            return None, f"{names} has an _on_step, which is called at each step"
         core = rust_core(self.model.vector_env)
-        if core is None:
-            raise Unfit("the environments run in Python")
-        # These environments have Box observations, whose rows `see` does not change.
-        actor, critic, log_std, *_ = actor_critic_networks(self.model.policy)
-        require_plain_parameters([*actor.params, *critic.params, *log_std])
-        return core, actor, critic, log_std
+        return core, "" if core is not None else "the environments run in Python"
 
-    def collect(self) -> tuple[Tensor, ...] | None:
-        """The columns of a `rlox.learner.ppo.Rollout`; None if a callback stops.
+    def _require_steps(self, why: str) -> None:
+        """Raise `Unfit` if Rust cannot leave the steps to Python; they are Python's because
+        `why`."""
+        model = self.model
+        if "R19" not in model.optimizations:
+            raise Unfit(why)
+        space = model.observation_space
+        if not isinstance(space, spaces.Box) or space.dtype == np.uint8:
+            raise Unfit(f"{why}, and observations are no vectors of floats")
+        if model._squashes:
+            raise Unfit(f"{why}, and actions are squashed")
 
-        Raises `Unfit` before any step. The next rollout continues where this one ended.
+    def collect(self) -> Rollout | None:
+        """The next rollout, which continues where the last one ended; None if a callback stops.
+
+        Raises `Unfit` before any step.
         """
         model = self.model
-        env, actor, critic, log_std = self._parts()
+        parts = self._parts()
         with model.timing.add_time("native_rollout"):
             model.timing.flow("rollout", model._rollout_number)
-            columns = _core.collect_rollout(
-                env,
-                actor.packed(),
-                critic.packed(),
-                vector(log_std),
-                model.n_steps,
-                model.gamma,
-                model.gae_lambda,
-                stream=(self.seed, self.collected),
-                running=(model._running_return, model._running_length),
-            )
-        self.collected += 1
+            if parts.core is None:
+                return self._around_steps(parts)
+            running = (model._running_return, model._running_length)
+            columns = _core.collect_rollout(parts.core, running=running, **self._how(parts))
         with model.timing.add_time("store"):
-            obs = columns["obs"]
-            model._last_obs = obs[-1].copy()
-            model._book_rollout(columns["rewards"], columns["dones"], np.s_[:])
+            model._last_obs = columns["obs"][-1].copy()
             go_on = self._count(
                 columns["episode_steps"],
                 columns["episode_rewards"].tolist(),
                 columns["episode_lengths"].tolist(),
             )
-            if not go_on:
+            return self._booked(columns, []) if go_on else None
+
+    def _around_steps(self, parts: Parts) -> Rollout | None:
+        """A rollout whose steps Python takes."""
+        model, steps = self.model, EnvSteps(self.model)
+
+        def step(actions: NDArray[Any]) -> tuple[Any, ...] | None:
+            stepped = steps.take(model._env_actions(actions))
+            if stepped is None:
                 return None
-            arrays = (
-                obs[:-1],
-                columns["actions"],
-                columns["log_probs"],
-                columns["advantages"],
-                columns["returns"],
-            )
-            return tuple(torch.from_numpy(array).flatten(0, 1) for array in arrays)
+            obs, rewards, dones, cut_short = stepped
+            return obs, np.ascontiguousarray(rewards, np.float64), dones, cut_short
+
+        obs = model._current_obs()
+        columns = _core.collect_python_rollout(step, obs, **self._how(parts))
+        return None if columns is None else self._booked(columns, steps.idle)
+
+    def _how(self, parts: Parts) -> dict[str, Any]:
+        """The arguments that both functions of Rust take, with the next stream."""
+        self.collected += 1
+        return {
+            "actor": parts.actor.packed(),
+            "critic": parts.critic.packed(),
+            "log_std": vector(parts.log_std),
+            "n_steps": self.model.n_steps,
+            "gamma": self.model.gamma,
+            "gae_lambda": self.model.gae_lambda,
+            "stream": (self.seed, self.collected - 1),
+        }
+
+    def _booked(self, columns: "_core._RolloutColumns", idle: list[NDArray[np.bool_]]) -> Rollout:
+        arrays = (
+            columns["obs"][:-1],
+            columns["actions"],
+            columns["log_probs"],
+            columns["advantages"],
+            columns["returns"],
+        )
+        rollout = Rollout(*map(torch.from_numpy, arrays))
+        return booked(self.model, rollout, columns["rewards"], columns["dones"], idle)
 
     def _count(self, steps: NDArray[np.int64], returns: list[float], lengths: list[int]) -> bool:
         """Count the rollout's steps and the episodes that ended in it; False if a callback stops.

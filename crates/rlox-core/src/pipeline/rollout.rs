@@ -112,10 +112,15 @@ impl Collect {
 
     /// [`Self::check`], and checks that there is memory for the transitions of `env`.
     pub fn check_in<S: Stepping>(&self, env: &VecEnv<S>) -> Result<(), RloxError> {
+        self.check_rows(env.n_envs(), bytes_per_transition(env))
+    }
+
+    /// [`Self::check`], and checks that there is memory for transitions of so many bytes in `n_envs`
+    /// environments.
+    pub(super) fn check_rows(&self, n_envs: usize, bytes: usize) -> Result<(), RloxError> {
         self.check()?;
-        let n_envs = env.n_envs();
         let rows = self.n_steps.checked_mul(n_envs);
-        if rows.is_some_and(|rows| fits::<u8>(rows, bytes_per_transition(env))) {
+        if rows.is_some_and(|rows| fits::<u8>(rows, bytes)) {
             return Ok(());
         }
         let problem = format!(

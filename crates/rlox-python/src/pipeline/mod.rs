@@ -5,6 +5,7 @@
 //! forks and with being dropped while the thread is at work. Most of this file is about that.
 
 mod policy;
+mod python_rollout;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::channel;
@@ -25,6 +26,7 @@ use crate::env::VecEnv;
 use crate::errors::to_py;
 use crate::lock::{self, Busy, left_behind, process};
 use policy::PyPolicy;
+pub use python_rollout::collect_python_rollout;
 
 /// How long to wait at a time; then Python may handle signals, such as Ctrl-C.
 const SLICE: Duration = Duration::from_millis(50);

@@ -69,7 +69,7 @@ fn vector(look: &Reading<'_>, argument: Argument<'_>, n: usize) -> PyResult<Vec<
 }
 
 /// Calls `f` with the GIL held; RuntimeError while the interpreter shuts down.
-fn attached<R>(f: impl FnOnce(Python<'_>) -> PyResult<R>) -> PyResult<R> {
+pub(super) fn attached<R>(f: impl FnOnce(Python<'_>) -> PyResult<R>) -> PyResult<R> {
     Python::try_attach(f)
         .unwrap_or_else(|| Err(PyRuntimeError::new_err("the interpreter is shutting down")))
 }

@@ -17,9 +17,11 @@ use super::rollout::{ActionBatch, Collect};
 use super::{EnvOf, PipelineWiring};
 use crate::env::obs_store::ObsStore;
 use crate::env::physics::LANES;
+use crate::env::stepping::Share;
 use crate::error::{RloxError, check_len};
-use crate::memory::reserved;
+use crate::memory::{reserved, zeros};
 use crate::pool;
+use crate::training::TrainingWiring;
 use crate::training::gae::{Layout, compute_gae_batched};
 use part::{Collected, Part};
 
@@ -94,13 +96,52 @@ pub fn collect<W: PipelineWiring>(
     threads: Option<usize>,
 ) -> Result<FusedRollout, RloxError> {
     how.check_in(env)?;
-    let n = how.n_steps * env.n_envs() * policy.noise_per_action();
-    let noise = if policy.takes_normals() {
-        stream.normals(n)?
-    } else {
-        stream.uniforms(n)?
-    };
+    let noise = stream.noise(policy, how.n_steps * env.n_envs())?;
     collect_with_noise::<W>(env, policy, how, &noise, running, threads)
+}
+
+/// [`collect`] in environments that are not this crate's. `envs` steps them all, and `obs` are their
+/// present observations, `[n_envs, obs_dim]`. One thread takes all steps. Episodes are not counted.
+///
+/// `envs` needs to report a final observation only where the value of it is added to the reward: where
+/// an episode is truncated and not terminated.
+///
+/// # Errors
+/// If `how` is out of range, `obs` is not rows for the policy, there is no memory, an action or an
+/// advantage is not finite, or those of `envs`.
+pub fn collect_from<W: TrainingWiring>(
+    envs: Box<dyn Share + '_>,
+    obs: &[f32],
+    policy: &MlpPolicy,
+    how: Collect,
+    stream: Stream,
+) -> Result<FusedRollout, RloxError> {
+    let obs_dim = policy.actor.mlp().n_inputs();
+    let n_envs = (obs.len() / obs_dim).max(1);
+    check_len("obs", obs.len(), n_envs * obs_dim)?;
+    let columns = policy.noise_per_action() + 6; // with the action of as many numbers
+    how.check_rows(n_envs, (obs_dim + 2 * columns) * size_of::<f32>())?;
+    let noise = stream.noise(policy, how.n_steps * n_envs)?;
+    let (mut rewards, mut lengths) = (zeros(n_envs)?, zeros(n_envs)?);
+    let running = Running {
+        rewards: &mut rewards,
+        lengths: &mut lengths,
+    };
+    let all = Part {
+        policy,
+        how,
+        envs,
+        obs,
+        first: 0,
+        n_envs,
+        noise: &noise,
+        running,
+    };
+    let collected = Collected {
+        episodes: Vec::new(),
+        ..all.run()?
+    };
+    with_advantages::<W>(collected, how)
 }
 
 /// [`collect`] with given noise, `[n_steps, n_envs, noise_per_action]`: for a categorical policy a
@@ -167,8 +208,14 @@ pub fn collect_with_noise<W: PipelineWiring>(
         columns.extend(parts.map(Part::run));
     }
     env.observe();
-    let all = Collected::joined(columns, how.n_steps)?;
+    with_advantages::<W>(Collected::joined(columns, how.n_steps)?, how)
+}
 
+/// The rollout of which all steps have been collected.
+fn with_advantages<W: TrainingWiring>(
+    all: Collected,
+    how: Collect,
+) -> Result<FusedRollout, RloxError> {
     let (advantages, returns) = compute_gae_batched::<W, _>(
         &all.rewards,
         &all.values,

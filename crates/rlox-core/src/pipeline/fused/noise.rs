@@ -8,6 +8,7 @@ use std::f32::consts::TAU;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::MlpPolicy;
 use crate::RloxError;
 use crate::memory::reserved;
 
@@ -25,6 +26,19 @@ impl Stream {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(self.rollout);
         std::iter::repeat_with(move || rng.next_u32())
+    }
+
+    /// The random numbers for `n` actions of `policy`.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(super) fn noise(self, policy: &MlpPolicy, n: usize) -> Result<Vec<f32>, RloxError> {
+        let n = n * policy.noise_per_action();
+        if policy.takes_normals() {
+            self.normals(n)
+        } else {
+            self.uniforms(n)
+        }
     }
 
     /// `n` numbers uniform in [0, 1), multiples of 2^-24.

@@ -260,6 +260,20 @@ proptest! {
         };
         prop_assert_eq!(run(Some(threads)), run(Some(1)));
     }
+
+    #[test]
+    fn environments_of_another_kind_are_collected_from_in_the_same_way(
+        env_id in proptest::sample::select(IDS), n_envs in 1usize..20, n_steps in 1usize..30,
+    ) {
+        let stream = Stream { seed: 1, rollout: 2 };
+        let (mut env, mut other) = (envs(env_id, n_envs), envs(env_id, n_envs));
+        let (policy, _) = policy_for(&env, &[16], 5);
+        let expected = collected(&mut env, &policy, n_steps, stream, None).0;
+        let obs: Vec<f32> = other.obs().rows().flatten().copied().collect();
+        let all = other.shares(n_envs.next_multiple_of(TILE)).unwrap().pop().unwrap();
+        let found = collect_from::<W>(all, &obs, &policy, how(n_steps), stream).unwrap();
+        prop_assert_eq!(found, FusedRollout { episodes: vec![], ..expected });
+    }
 }
 
 #[test]

@@ -190,7 +190,7 @@ STEPS_OF_AN_UPDATE = ("forward", "backward", "optimizer")
 def test_steps_of_a_python_environment_are_a_phase(env):
     model = ppo(env, n_steps=8).learn(8, callback=TimingCallback())
     names = {phase.name for phase in model.timing.phases()}
-    assert "env_step/python_env" in names
+    assert "native_rollout/env_step/python_env" in names
 
 
 def test_figures_are_logged(tmp_path):

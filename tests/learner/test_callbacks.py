@@ -171,7 +171,8 @@ def test_rollouts_stay_in_rust_where_nobody_asks_for_each_step():
     assert set(model.rollout_paths) == {"native"}
     del model.rollout_paths
     model.learn(128, Each())
-    assert {*model.rollout_paths} == {"torch: Each has an _on_step, which is called at each step"}
+    why = "Each has an _on_step, which is called at each step"
+    assert {*model.rollout_paths} == {f"native, with steps in Python: {why}"}
     assert model.learn(128).rollout_path == "native"
 
 

@@ -82,14 +82,17 @@ def test_every_n_steps_a_child_is_called(arm, tmp_path):
     }
 
 
+STEPS = "native, with steps in Python"
+
+
 @pytest.mark.parametrize(
     ("callback", "path"),
     [
         (lambda: ours.EvalCallback("CartPole-v1", verbose=0, eval_freq=16), "native"),
         (lambda: ours.StopTrainingOnMaxEpisodes(1000), "native"),
-        (lambda: ours.EveryNTimesteps(16, ours.ConvertCallback(lambda *_: True)), "torch"),
-        (lambda: lambda *_: True, "torch"),
-        (lambda: theirs.StopTrainingOnMaxEpisodes(1000), "torch"),
+        (lambda: ours.EveryNTimesteps(16, ours.ConvertCallback(lambda *_: True)), STEPS),
+        (lambda: lambda *_: True, STEPS),
+        (lambda: theirs.StopTrainingOnMaxEpisodes(1000), STEPS),
     ],
 )
 def test_our_callbacks_leave_rollouts_in_rust(callback, path):

@@ -23,6 +23,7 @@ __all__ = [
     "compute_token_kl",
     "compute_vtrace",
     "count_crossings",
+    "has_bfloat16",
     "instructions",
     "ppo_update",
     "record_spans",
@@ -74,6 +75,7 @@ class _RolloutColumns(TypedDict):
 
 def build_info() -> _BuildInfo: ...
 def instructions() -> Literal["portable", "avx2", "avx512"]: ...
+def has_bfloat16() -> bool: ...
 def count_crossings(on: bool) -> None: ...
 def take_crossings() -> dict[str, tuple[int, int, int]]: ...
 def record_spans(monotonic_ns: int | None) -> None: ...
@@ -322,7 +324,9 @@ class ActionSampler:
 
 @final
 class SacUpdate:
-    def __new__(cls, actor: _Shape, critics: tuple[_Shape, _Shape]) -> SacUpdate: ...
+    def __new__(
+        cls, actor: _Shape, critics: tuple[_Shape, _Shape], bfloat16: bool = False
+    ) -> SacUpdate: ...
     def update(
         self,
         actor: _Learner,

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R19, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R20, the work that it changes, at its sizes.
 
 Each side is a real part of a trainer that was made with or without the optimisation, so what the
 switchboard chooses is tested as well. As in `rlox._laboratory.pairs` for the data plane, twins are
@@ -17,6 +17,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from rlox.learner import switchboard
+from rlox.learner.native.sac_update import why_not_bfloat16
 from rlox.learner.pairing import Arm, Pair, Size, Workload
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout
@@ -162,6 +163,11 @@ def _sac_update_by_values(on: Collection[str], size: Size, seed: int) -> Arm:
         return [*of_policy, *(q for critic in critics for q in critic(obs, noise.tanh()))]
 
     return Arm(call, values)
+
+
+def _sac_update_in_bfloat16(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R20: an update in Rust. Outputs of the learnt networks are compared, as for R13."""
+    return _sac_update_by_values({"R9", *on}, size, seed)
 
 
 def _smooth(module: nn.Module) -> None:
@@ -340,6 +346,19 @@ PAIRS = {
         Pair("R17", 1e-4, [Workload("rollout", _ROLLOUTS, rollout_evaluated_at_its_end)]),
         Pair("R18", 2e-2, [Workload("update", _FRAMES, _frames_update, cases=_ONE_MINIBATCH)]),
         Pair("R19", 1e-4, [Workload("rollout", _ROLLOUTS, rollout_around_steps)]),
+        Pair(
+            "R20",
+            5e-2,
+            [
+                Workload(
+                    "update",
+                    _SAC_SIZES,
+                    _sac_update_in_bfloat16,
+                    why_not_bfloat16,
+                    {"batch_size": (32, 256)},  # fewer rows stay float32
+                )
+            ],
+        ),
     )
 }
 

@@ -34,7 +34,7 @@ from rlox.learner.arguments import (
 )
 from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
-from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
+from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate, warn_of_float32
 from rlox.learner.off_policy import OffPolicy, TrainFreq, bootstraps_time_limits
 from rlox.learner.policies import SacPolicy, StochasticPolicy, Temperature, frozen, learning_part
 from rlox.learner.policy_arguments import sac_networks, with_sde
@@ -253,6 +253,8 @@ class SAC(OffPolicy):
         """Algorithm 1: a step of each environment, then as many updates."""
         self._choose_update()
         warn_of_torch("R9", "updates run", self.update_path)
+        if self._asked and "R20" in self.optimizations:
+            warn_of_float32(self.update_path)
         with self._torch_held():
             self._step_and_update()
 

@@ -67,12 +67,13 @@ class Calls(Arguments):
             return _core.VecEnv, [n("CartPole-v1"), n(3), n(0)], {}
         if which == 3:
             critic = n(([n(5), n(6), n(1)], n("relu")))
-            return _core.SacUpdate, [n(([3, n(6), 4], "tanh")), n((critic, CRITIC))], {}
+            networks = [n(([3, n(6), 4], "tanh")), n((critic, CRITIC))]
+            return _core.SacUpdate, [*networks, n(r.random() < 0.5)], {}
         if which == 4:
             return _core.roundtrip, [self.array((5,), "f8")], {}
         small = [
             _core.build_info, _core.builtin_envs, _core.take_crossings, _core.take_spans,
-            _core.instructions,
+            _core.instructions, _core.has_bfloat16,
         ]  # fmt: skip
         some = [(f, []) for f in small] + [(_core.count_crossings, [n(False)])]
         call, arguments = r.choice([*some, (_core.record_spans, [n(None)])])
@@ -216,6 +217,26 @@ class Calls(Arguments):
         arguments = [n(actor), n(critic), log_std, n(steps), n(0.9), n(0.9), n((n(1), 2)), running]
         noise = r.choice((None, None, a((steps, k, 1), "f4")))
         return _core.collect_rollout, [env, *arguments, noise, n(r.choice((None, 1, 3)))], {}
+
+    def call_python_rollout(self) -> Any:
+        """The environments are as hostile as other arguments, and may call what they like."""
+        n, r, a = self.number, self.random, self.array
+        k, dim, outputs = r.choice((1, 3, 9)), 4, 2
+        actor = [dim, 4, outputs], n("tanh"), a((dim * 4 + 4 + 4 * outputs + outputs,), "f4")
+        critic = n([dim, 4, 1]), "relu", a((dim * 4 + 4 + 4 + 1,), "f4")
+        log_std = a((r.choice((0, outputs)),), "f4")
+
+        def step(actions: Any) -> Any:
+            if r.random() < 0.1:
+                self.one()
+            if r.random() < 0.05:
+                return n(None)
+            cut_short = n((a((1,), "i8"), a((1, dim), "f4"))) if r.random() < 0.3 else None
+            return n((a((k, dim), "f4"), a((k,), "f8"), a((k,), "?"), cut_short))
+
+        how = [n(r.choice((1, 3, 9))), n(0.9), n(0.9), n((n(1), 2))]
+        obs = a((k, dim), "f4")
+        return _core.collect_python_rollout, [n(step), obs, n(actor), n(critic), log_std, *how], {}
 
     def several_of_a_collector(self) -> None:
         """The whole life of a collector whose policy is as hostile as other arguments."""

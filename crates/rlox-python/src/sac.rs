@@ -4,9 +4,9 @@ use numpy::{Ix1, Ix2, Ix3};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rlox_core::nn::Mlp;
 use rlox_core::nn::adam::Adam;
 use rlox_core::nn::sac::{AdamStep, Batch, Learners, Sac, Settings};
+use rlox_core::nn::{Mlp, Precision};
 
 use crate::arrays::{Argument, Looks, Output, Pinned, detaching, made, shape_of, writing};
 use crate::crossing::{SAC_ACT, SAC_UPDATE};
@@ -19,6 +19,13 @@ use crate::numbers::List;
 type NetworkShape = (List<usize>, String);
 /// Adam's lr, beta1, beta2, eps, and the number of its step, from 1 on.
 type AdamArguments = (f64, f64, f64, f64, u64);
+
+/// Whether the processor has AVX512-BF16, and RLOX_INSTRUCTIONS allows it: products of bfloat16 are
+/// then faster than those of float32.
+#[pyfunction]
+pub fn has_bfloat16() -> bool {
+    rlox_core::nn::has_bfloat16()
+}
 
 /// Updates of Soft Actor-Critic for an actor and two critics that are multilayer perceptrons.
 ///
@@ -37,11 +44,26 @@ impl SacUpdate {
     /// `actor` maps `obs_dim` to `2 * act_dim` numbers, each of the two `critics` `obs_dim + act_dim`
     /// to 1. Each is ``(widths, activation)``, as in `collect_rollout`.
     ///
+    /// With `bfloat16`, factors of large products are rounded to bfloat16; `has_bfloat16` says whether
+    /// that is faster here.
+    ///
     /// Raises ValueError for an unknown activation or for widths that do not fit each other,
     /// MemoryError.
     #[new]
-    fn new(actor: NetworkShape, critics: (NetworkShape, NetworkShape)) -> PyResult<Self> {
-        let network = |name, shape: &NetworkShape| mlp(name, &shape.0.0, &shape.1);
+    #[pyo3(signature = (actor, critics, bfloat16=false))]
+    fn new(
+        actor: NetworkShape,
+        critics: (NetworkShape, NetworkShape),
+        bfloat16: bool,
+    ) -> PyResult<Self> {
+        let precision = if bfloat16 {
+            Precision::Bfloat16
+        } else {
+            Precision::Float32
+        };
+        let network = |name, shape: &NetworkShape| {
+            mlp(name, &shape.0.0, &shape.1).map(|mlp| mlp.with(precision))
+        };
         let actor = network("actor", &actor)?;
         let critics = [
             network("critics[0]", &critics.0)?,

@@ -1,6 +1,7 @@
 """SAC's update and its actions in Rust, on the trainer's own torch parameters."""
 
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,18 @@ def shown_alike(one: Seeing | None, other: Seeing | None) -> bool:
     return (one.shown.space, one.shown.scales) == (other.shown.space, other.shown.scales)
 
 
+def why_not_bfloat16() -> str | None:
+    """Why products of bfloat16 (R20) would not be faster here; None if they are."""
+    return None if _core.has_bfloat16() else "the processor has no AVX512-BF16"
+
+
+def warn_of_float32(update_path: str) -> None:
+    """Warn that R20, which was asked for, does nothing, if that is so."""
+    why = why_not_bfloat16() if update_path == "native" else "updates run in torch"
+    if why:
+        warnings.warn(f"R20: products stay float32: {why}", stacklevel=3)
+
+
 class NativeUpdate:
     """Does what `SAC.train_once` does, and draws the policy's actions, without torch's operators.
 
@@ -78,7 +91,8 @@ class NativeUpdate:
         )
         self.watch.require_undisturbed()
 
-        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]))
+        bfloat16 = "R20" in model.optimizations and why_not_bfloat16() is None
+        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]), bfloat16)
         self.actor = Flat(actor.params, model.actor_optimizer)
         self.critics = Flat(critic_params, model.critic_optimizer)
         self.targets = Flat(target_params, None)

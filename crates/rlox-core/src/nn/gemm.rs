@@ -40,7 +40,7 @@ pub(super) struct Strided<'a> {
 
 /// The index of the last element of a matrix of `rows` by `columns`, both at least 1, with the strides
 /// `row` and `column`. None where it overflows.
-fn last_of(rows: usize, row: usize, columns: usize, column: usize) -> Option<usize> {
+pub(super) fn last_of(rows: usize, row: usize, columns: usize, column: usize) -> Option<usize> {
     let in_row = (columns - 1).checked_mul(column)?;
     (rows - 1).checked_mul(row)?.checked_add(in_row)
 }

@@ -1,7 +1,7 @@
 //! The gradient of a network's output by some of its inputs. SAC's actor is updated along the gradient
 //! of Q(s, a) by a, so neither the gradient by s nor that by the parameters is needed.
 
-use super::gemm::{Strided, gemm};
+use super::gemm::Strided;
 use super::mlp::grown;
 use super::{Activation, Activations, Mlp, layers};
 use crate::RloxError;
@@ -60,7 +60,8 @@ impl Mlp {
                 column: 1,
             };
             let weight = &params[start + from..start + n_in * n_out];
-            gemm(rows.len(), width, n_out, a, weight, n_in, below, false);
+            let precision = self.precision;
+            precision.product(rows.len(), width, n_out, a, weight, n_in, below, false);
             if layer > 0 {
                 let outputs = &acts.layers[layer - 1];
                 for (delta, &row) in below.chunks_exact_mut(width).zip(rows) {

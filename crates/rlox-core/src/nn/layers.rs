@@ -9,7 +9,8 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
-use super::gemm::{FLOATS, Strided, gemm};
+use super::bfloat16::Precision;
+use super::gemm::{FLOATS, Strided};
 use super::mlp::grown;
 use crate::math::tanh_one;
 use crate::simd::{Instructions, kernel};
@@ -252,6 +253,7 @@ pub(super) fn is_transposed(n_in: usize, n_out: usize) -> bool {
 /// `grad[o, i] += sum over r of delta[r, o] x[r, i]`: the gradient by a weight. `delta` is
 /// `[rows, n_out]`, `x` `[rows, n_in]`; `room` is memory kept between calls.
 pub(super) fn add_weight_gradient(
+    precision: Precision,
     rows: usize,
     delta: &[f32],
     x: &[f32],
@@ -265,7 +267,7 @@ pub(super) fn add_weight_gradient(
         column: n,
     };
     if !is_transposed(n_in, n_out) {
-        gemm(
+        precision.product(
             n_out,
             n_in,
             rows,
@@ -278,7 +280,7 @@ pub(super) fn add_weight_gradient(
         return;
     }
     let transposed = grown(room, n_in * n_out);
-    gemm(
+    precision.product(
         n_in,
         n_out,
         rows,

@@ -5,7 +5,8 @@
 //! them first: it transposes the weights and pads their rows to whole vectors, as [`super::gemm`] wants
 //! them.
 
-use super::gemm::{FLOATS, Strided, gemm};
+use super::bfloat16::Precision;
+use super::gemm::{FLOATS, Strided};
 use super::layers;
 use crate::RloxError;
 use crate::memory::reserve;
@@ -24,6 +25,8 @@ pub enum Activation {
 pub struct Mlp {
     widths: Vec<usize>,
     pub(super) activation: Activation,
+    /// Of the products of [`Mlp::forward`], [`Mlp::backward`] and [`Mlp::input_gradient`].
+    pub(super) precision: Precision,
 }
 
 /// Packed parameters, made by [`Mlp::pack`].
@@ -137,7 +140,13 @@ impl Mlp {
         Ok(Self {
             widths: widths.to_vec(),
             activation,
+            precision: Precision::Float32,
         })
+    }
+
+    /// The same network with products of this precision.
+    pub fn with(self, precision: Precision) -> Self {
+        Self { precision, ..self }
     }
 
     pub(super) fn activation(&self) -> Activation {
@@ -264,7 +273,8 @@ impl Mlp {
                     row: n_in,
                     column: 1,
                 };
-                gemm(rows, n_out, n_in, a, weight, ld, output, false);
+                let precision = self.precision;
+                precision.product(rows, n_out, n_in, a, weight, ld, output, false);
             }
             match self.activation {
                 _ if layer + 1 == n_layers => layers::add_bias(output, bias),
@@ -310,7 +320,15 @@ impl Mlp {
             let delta_here = &delta[..rows * n_out];
             layers::add_columns(delta_here, grad_bias);
             let shape = [n_out, n_in];
-            layers::add_weight_gradient(rows, delta_here, input, shape, transposed, grad_weight);
+            layers::add_weight_gradient(
+                self.precision,
+                rows,
+                delta_here,
+                input,
+                shape,
+                transposed,
+                grad_weight,
+            );
             if layer == 0 {
                 return;
             }
@@ -321,7 +339,8 @@ impl Mlp {
                 row: n_out,
                 column: 1,
             };
-            gemm(rows, n_in, n_out, a, weight, n_in, below, false);
+            let precision = self.precision;
+            precision.product(rows, n_in, n_out, a, weight, n_in, below, false);
             match self.activation {
                 Activation::Tanh => layers::times_tanh_derivative(below, input),
                 Activation::Relu => layers::times_relu_derivative(below, input),

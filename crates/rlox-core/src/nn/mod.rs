@@ -3,7 +3,8 @@
 //!
 //! - `mlp` is the multilayer perceptron, forward and backward. `packed` is its forward pass for a few
 //!   rows at a time, `input_gradient` its gradient by some of the inputs.
-//! - `gemm` and `layers` are the kernels, compiled for each instruction set (`crate::simd`).
+//! - `gemm` and `layers` are the kernels, compiled for each instruction set (`crate::simd`). `bfloat16`
+//!   has the products of R20.
 //! - `adam` is the optimiser. `ppo` is PPO's update of an actor and a critic, `sac` is SAC's of an
 //!   actor and two critics.
 //! - `acting` draws a policy's actions.
@@ -11,6 +12,7 @@
 
 mod acting;
 pub mod adam;
+mod bfloat16;
 mod denormals;
 mod gemm;
 mod input_gradient;
@@ -24,6 +26,7 @@ mod tests;
 
 pub(crate) use acting::check_log_std;
 pub use acting::{ActionSampler, ActionsOut};
+pub use bfloat16::{Precision, has_bfloat16};
 pub use denormals::FlushDenormals;
 pub use input_gradient::InputGradient;
 pub use mlp::{Activation, Activations, Mlp, Packed};

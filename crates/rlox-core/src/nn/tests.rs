@@ -110,6 +110,48 @@ proptest! {
     }
 
     #[test]
+    fn products_of_bfloat16_are_those_of_rounded_factors(
+        m in 30usize..50,
+        n in 30usize..140,
+        k in 30usize..300,
+        padding in 0usize..3,
+        transposed in any::<bool>(),
+        accumulate in any::<bool>(),
+        salt in any::<u64>(),
+    ) {
+        let ldb = n + padding;
+        let a = numbers(m * k, 1.0, salt);
+        let b = numbers((k - 1) * ldb + n, 1.0, salt ^ 1);
+        let start = numbers(m * n, 1.0, salt ^ 2);
+        let (row, column) = if transposed { (1, m) } else { (k, 1) };
+        // By the definition: of the two neighbours with 8 bits of significand, the nearer one.
+        let few = m.min(n).min(k) < 32;
+        let factor = |x: f32| {
+            if few || x == 0.0 {
+                return f64::from(x);
+            }
+            let (x, unit) = (f64::from(x), 2f64.powi(x.abs().log2().floor() as i32 - 7));
+            (x / unit).round_ties_even() * unit
+        };
+        let expected: Vec<f64> = (0..m * n)
+            .map(|at| {
+                let (i, j) = (at / n, at % n);
+                let from = if accumulate { f64::from(start[at]) } else { 0.0 };
+                from + (0..k)
+                    .map(|p| factor(a[i * row + p * column]) * factor(b[p * ldb + j]))
+                    .sum::<f64>()
+            })
+            .collect();
+        at_every_level(|| {
+            let mut c = start.clone();
+            let a = Strided { data: &a, row, column };
+            Precision::Bfloat16.product(m, n, k, a, &b, ldb, &mut c, accumulate);
+            prop_assert!(all_close(&c, &expected, 1.0 + (k as f64).sqrt()));
+            Ok(())
+        })?;
+    }
+
+    #[test]
     fn a_network_agrees_with_the_formulas_in_f64(
         widths in proptest::collection::vec(1usize..70, 2..5),
         tanh in any::<bool>(),

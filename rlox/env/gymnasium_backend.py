@@ -16,13 +16,15 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from rlox.env.backend import Step, Timer
+from rlox.env.in_turn import step_in_turn
 
 EnvFactory = Callable[[], gymnasium.Env[Any, Any]]
 EnvSource = str | gymnasium.Env[Any, Any] | EnvFactory | Sequence[EnvFactory]
 
 
 class GymnasiumBackend:
-    """`SyncVectorEnv` with same-step autoreset; its steps are timed as `python_env`."""
+    """`SyncVectorEnv` with same-step autoreset; its steps are timed as `python_env`. `step_all`
+    steps it, in one of the forms of R21."""
 
     def __init__(
         self, source: EnvSource, n_envs: int, seed: int, copy: bool, kwargs: dict[str, Any]
@@ -38,6 +40,7 @@ class GymnasiumBackend:
         self.spec = self.envs.envs[0].spec
         self.render_mode = self.envs.render_mode
         self.timing: Timer | None = None
+        self.step_all = step_in_turn
         # Random streams begin with the first reset, so the seeds are kept until then.
         self._seeds: list[int | None] | None = [seed + i for i in range(n_envs)]
 
@@ -60,9 +63,9 @@ class GymnasiumBackend:
         """Step every environment."""
         self._check(actions)
         if self.timing is None:
-            return self.envs.step(actions)
+            return self.step_all(self.envs, actions)
         with self.timing.add_time("python_env"):
-            return self.envs.step(actions)
+            return self.step_all(self.envs, actions)
 
     def _check(self, actions: NDArray[Any]) -> None:
         """Refuse wrong actions here. Inside an environment they would raise an unclear error, or

@@ -36,14 +36,15 @@ def clipped(actions: NDArray[Any], space: spaces.Space[Any]) -> NDArray[Any]:
     if isinstance(space, spaces.MultiBinary):
         return actions.astype(space.dtype)
     assert isinstance(space, spaces.Box)
-    return np.asarray(np.clip(actions, space.low, space.high))
+    # `np.clip` does the same and is slower.
+    return np.asarray(np.minimum(np.maximum(actions, space.low), space.high))
 
 
 def unscaled(actions: NDArray[Any], space: spaces.Box) -> NDArray[Any]:
     """Actions from [-1, 1] scaled to the box."""
     low, high = space.low, space.high
     scaled = low + 0.5 * (actions.reshape(-1, *space.shape) + 1) * (high - low)
-    # Rounding may leave the box. `np.clip` does the same and is slower.
+    # Rounding may leave the box.
     return np.asarray(np.minimum(np.maximum(scaled, low, out=scaled), high, out=scaled))
 
 

@@ -6,6 +6,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from rlox.env.gymnasium_backend import GymnasiumBackend
+from rlox.learner import switchboard
 from rlox.learner.arguments import Unsupported
 from rlox.learner.environments import NoEnv, make_vector_env
 from rlox.learner.features import with_channels_first
@@ -26,6 +28,7 @@ class InEnvs:
     episode_returns: list[float]
     episode_lengths: list[int]
     stats_window_size: int
+    optimizations: frozenset[str]
     timing: Timing
     _their_env: Any
     _workers: Any
@@ -100,6 +103,9 @@ class InEnvs:
         self._their_env = None
         self._next_step = self.vector_env if isinstance(self.vector_env, NextStep) else None
         self._told_episodes = getattr(self.vector_env, "told_episodes", None)
+        backend = getattr(self.vector_env, "backend", None)
+        if isinstance(backend, GymnasiumBackend):
+            backend.step_all = switchboard.STEP_ENVS.of(self.optimizations)
 
     def get_vec_normalize_env(self) -> Any:
         """The `VecNormalize` around the environments; None if there is none."""

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R20, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R21, the work that it changes, at its sizes.
 
 Each side is a real part of a trainer that was made with or without the optimisation, so what the
 switchboard chooses is tested as well. As in `rlox._laboratory.pairs` for the data plane, twins are
@@ -27,6 +27,7 @@ from rlox.learner.rollout_pairs import (
     rollout,
     rollout_around_steps,
     rollout_evaluated_at_its_end,
+    step_in_python,
 )
 from rlox.learner.sac import SAC
 from rlox.learner.torch_settings import SMALL_PRODUCT, torch_settings, why_not_numpy, why_not_onednn
@@ -359,6 +360,7 @@ PAIRS = {
                 )
             ],
         ),
+        Pair("R21", 0, [Workload("step", _sizes("n_envs", 8, 1, 64), step_in_python)]),
     )
 }
 

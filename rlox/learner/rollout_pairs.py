@@ -1,9 +1,12 @@
-"""The pairs of R4, R14, R15, R17 and R19: collecting a rollout."""
+"""The pairs of R4, R14, R15, R17, R19 and R21: collecting a rollout, and a step of it."""
 
 from collections.abc import Callable, Collection
 from typing import Any
 
+import gymnasium as gym
+import numpy as np
 import torch
+from gymnasium import spaces
 from torch import Tensor
 
 from rlox.learner.pairing import Arm, Size
@@ -65,3 +68,36 @@ def rollout_around_steps(on: Collection[str], size: Size, seed: int) -> Arm:
     """R19: as for R4, with all that is on where environments run in Python."""
     model = _collecting({"R1", "R7", "R8", "R14", "R15", "R17", *on}, size, seed)
     return Arm(_with_its_settings(model), _evaluated_again(model))
+
+
+class _Little(gym.Env[Any, Any]):
+    """Does little: each third step has infos, and an episode ends after ten."""
+
+    observation_space = spaces.Box(-1, 1, (6,), np.float32)
+    action_space = spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.at = 0
+        self.obs = self.np_random.uniform(-1, 1, 6).astype(np.float32)
+        return self.obs, {}
+
+    def step(self, action: Any) -> Any:
+        self.at += 1
+        info = {} if self.at % 3 else {"at": self.at}
+        return self.obs, float(action), self.at == 10, False, info
+
+
+def step_in_python(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R21: a step of environments in Python."""
+    model = PPO("MlpPolicy", [_Little] * size["n_envs"], seed=seed, optimizations=on)
+    model._reset_env()
+    actions = np.random.default_rng(seed).integers(3, size=model.n_envs)
+    step = model.vector_env.step
+
+    def outcome(stepped: Any) -> list[Any]:
+        infos = stepped[4]
+        told = [infos[name] for name in ("_at", "at", "_final_obs") if name in infos]
+        return [*stepped[:4], *told]
+
+    return Arm(lambda: step(actions), outcome)

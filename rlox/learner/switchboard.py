@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from rlox.env.in_turn import step_by_gymnasium, step_in_turn
 from rlox.learner import joined, seams
 from rlox.learner.compiled import products_as_they_are, products_by_shape
 from rlox.learner.compiled_ppo import CompiledMinibatch, EagerMinibatch
@@ -24,7 +25,7 @@ from rlox.learner.torch_settings import (
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 21))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 22))
 # The optimisations that were measured and accepted.
 ACCEPTED = frozenset(f"R{n}" for n in (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 14, 15, 16, 17, 18, 19))
 
@@ -69,6 +70,7 @@ TANH = Twins("R15", tanh_of_torch, tanh_of_numpy)
 COMPILED_PRODUCTS = Twins("R16", products_as_they_are, products_by_shape)
 ACTOR: Twins[seams.MakesActor] = Twins("R17", joined.actor_in_torch, joined.actor_in_rust)
 FRAMES = Twins("R18", frames_as_given, frames_with_channels_last)
+STEP_ENVS = Twins("R21", step_by_gymnasium, step_in_turn)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

@@ -98,6 +98,8 @@ class NativeRollouts:
         space = model.observation_space
         if not isinstance(space, spaces.Box) or space.dtype == np.uint8:
             raise Unfit(f"{why}, and observations are no vectors of floats")
+        if not isinstance(model.action_space, spaces.Box | spaces.Discrete):
+            raise Unfit(f"{why}, and actions are several choices or bits")
         if model._squashes:
             raise Unfit(f"{why}, and actions are squashed")
 

@@ -270,6 +270,16 @@ def test_other_observations_are_left_to_torch(space, policy, reason):
         model.learn(8)
 
 
+@pytest.mark.parametrize("actions", [spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(2)])
+def test_actions_of_several_choices_or_bits_are_left_to_torch(actions):
+    env = Drifts(SPACES["integers"][0], actions)
+    model = rlox.PPO("MlpPolicy", env, n_steps=8, batch_size=8, optimizations=[*ON, "R4"])
+    why = "the environments run in Python, and actions are several choices or bits"
+    assert model.rollout_path == f"torch: {why}"
+    with pytest.warns(UserWarning, match=f"R4: .*{why}"):
+        model.learn(16)
+
+
 def test_nothing_is_said_where_rust_collects_around_steps():
     model = rlox.PPO(
         in_python.ACROBOT, n_envs=2, n_steps=4, batch_size=8, optimizations=[*ON, "R4"]

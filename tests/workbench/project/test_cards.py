@@ -46,8 +46,12 @@ def test_a_card_is_complete_and_its_file_is_named_after_it(card: Card) -> None:
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.id)
 def test_an_address_lies_where_its_kind_of_seam_does(card: Card) -> None:
-    folder = {"build": "Cargo.toml", "python": "rlox/learner/", "setting": "rlox/learner/"}
-    assert card.seam.address.startswith(folder.get(card.seam.kind, "crates/rlox-"))
+    folders = {
+        "build": ("Cargo.toml",),
+        "python": ("rlox/learner/", "rlox/env/"),
+        "setting": ("rlox/learner/",),
+    }
+    assert card.seam.address.startswith(folders.get(card.seam.kind, ("crates/rlox-",)))
     # Modules may be a file or a folder of twins.
     address = ROOT / card.seam.address
     assert address.exists() or address.with_suffix("").is_dir(), card.seam.address

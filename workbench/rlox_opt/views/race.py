@@ -81,7 +81,9 @@ def page(found: Mapping[str, Any]) -> str:
         Section("peers", "Peers", [], [who]),
     ]
     left_out = [f"{name} {why}" for name, why in found["left_out"].items()]
-    fastest = max(found["table"], key=lambda row: row["sps"])
+    limit = found["job"].get("limit")  # which trains nothing
+    trainers = [row for row in found["table"] if row["peer"] != limit]
+    fastest = max(trainers or found["table"], key=lambda row: row["sps"])
     figures = [
         ("steps per second", units.count(round(fastest["sps"]))),
         ("the fastest", fastest["peer"]),

@@ -353,5 +353,13 @@ def test_page_and_markdown_say_the_same_and_who_was_left_out() -> None:
     assert "&lt;slow&gt;" in race.page(found)
 
 
+def test_the_fastest_is_a_trainer_and_not_the_limit() -> None:
+    found = raced()
+    told = "<dt>the fastest</dt><dd>{}</dd>"
+    assert told.format("rlox") in race.page(found)
+    found["job"] = RACE | {"limit": "rlox"}
+    assert told.format("sb3") in race.page(found)
+
+
 def test_this_interpreter_runs_the_peers_without_a_lock() -> None:
     assert racing.python_of(peer("rlox", "quick"), Path("nowhere")) == Path(sys.executable)

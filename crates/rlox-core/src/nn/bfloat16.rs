@@ -149,29 +149,15 @@ mod x86 {
                     pair_neighbours(row, &mut words[i * pairs..(i + 1) * pairs]);
                 }
             } else {
-                for p in 0..pairs {
-                    let column = |q: usize| &a.data[(start + q) * a.column..][..m];
-                    let next = if 2 * p + 1 < depth {
-                        column(2 * p + 1)
-                    } else {
-                        &zeros[..m]
-                    };
-                    interleave(column(2 * p), next, &mut words[p * m..(p + 1) * m]);
-                }
+                let columns = &a.data[start * a.column..];
+                pair_rows(columns, a.column, depth, &zeros[..m], &mut words, m);
             }
             let (row, column) = if by_rows { (pairs, 1) } else { (1, m) };
             let adds = accumulate || start > 0;
             for j in (0..n).step_by(WIDTH) {
                 let used = WIDTH.min(n - j);
-                for p in 0..pairs {
-                    let of = |q: usize| &b[(start + q) * ldb + j..][..used];
-                    let next = if 2 * p + 1 < depth {
-                        of(2 * p + 1)
-                    } else {
-                        &zeros[..used]
-                    };
-                    interleave(of(2 * p), next, &mut panel[p * WIDTH..][..used]);
-                }
+                let rows = &b[start * ldb + j..];
+                pair_rows(rows, ldb, depth, &zeros[..used], &mut panel, WIDTH);
                 let mut i = 0;
                 while i < m {
                     let words = &words[i * row..];
@@ -210,6 +196,29 @@ mod x86 {
         }
         for (from, to) in rest.chunks(2).zip(to_rest) {
             *to = word(from[0], from.get(1).copied().unwrap_or(0.0));
+        }
+    }
+
+    /// Words of neighbouring rows: row p of `to` has rows 2p and 2p + 1 of `depth` rows of `from`, the
+    /// last of which is paired with `zeros` if there is no next one. Rows are as long as `zeros`, and
+    /// `row` and `to_row` apart.
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    fn pair_rows(
+        from: &[f32],
+        row: usize,
+        depth: usize,
+        zeros: &[f32],
+        to: &mut [u32],
+        to_row: usize,
+    ) {
+        let n = zeros.len();
+        for (p, q) in (0..depth).step_by(2).enumerate() {
+            let next = if q + 1 < depth {
+                &from[(q + 1) * row..][..n]
+            } else {
+                zeros
+            };
+            interleave(&from[q * row..][..n], next, &mut to[p * to_row..][..n]);
         }
     }
 

@@ -2,6 +2,7 @@
 environments and GAE in Rust."""
 
 import copy
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -50,14 +51,12 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
             obs = model._tensor(last_obs)
             acted = evaluation.act(obs, model._act_generator, timing)
             env_actions = model._env_actions(acted[0].cpu().numpy())
-        stepped = steps.take(env_actions)
+        stepped = steps.take(env_actions, partial(storage.append, obs, *acted))
         if stepped is None:
             return None
-        with timing.add_time("store"):
-            last_obs = stepped.obs
-            storage.append(obs, *acted, stepped.rewards, stepped.dones)
-            if stepped.cut_short is not None:
-                truncated.append((step, *stepped.cut_short))
+        last_obs = stepped.obs
+        if stepped.cut_short is not None:
+            truncated.append((step, *stepped.cut_short))
 
     with timing.add_time("gae_compute"):
         obs, *stored, rewards, dones = storage.stacked()

@@ -1,5 +1,6 @@
 """The part of a rollout's step that is Python's: stepping, checks, counts and callbacks."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,8 +35,11 @@ class EnvSteps:
         self.model = model
         self.idle: list[NDArray[np.bool_]] = []
 
-    def take(self, env_actions: Array) -> Stepped | None:
-        """Step all environments; None if a callback stops training."""
+    def take(
+        self, env_actions: Array, keep: Callable[[Array, Array], None] | None = None
+    ) -> Stepped | None:
+        """Step all environments; None if a callback stops training. `keep` stores the rewards and
+        which episodes ended, before they are counted."""
         model, timing = self.model, self.model.timing
         with timing.add_time("env_step"):
             timing.flow("rollout", model._rollout_number)
@@ -50,6 +54,8 @@ class EnvSteps:
             model._finite.step(obs, rewards, dones, rows, last)
             if model._next_step is not None:
                 self.idle.append(model._next_step.idle)
+            if keep is not None:
+                keep(rewards, dones)
             model._last_obs = obs
             model._count_step(rewards, dones)
         if not model._tell_step(env_actions, new_obs, rewards, terminations, truncations, infos):

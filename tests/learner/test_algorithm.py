@@ -143,7 +143,7 @@ def test_phases_are_timed_only_when_asked():
         "policy_forward/action": 64,
         "policy_forward/value": 64,
         "env_step": 64,
-        "store": 2 * 64,  # what a step gave, then its columns
+        "store": 64,
         "gae_compute": 2,
         "gae_compute/value": 2,
         "gradient_update": 2,

@@ -292,6 +292,8 @@ def collect_python_rollout(
     gamma: float,
     gae_lambda: float,
     stream: tuple[int, int],
+    nvec: Sequence[int] | None = None,
+    bits: bool = False,
 ) -> _RolloutColumns | None: ...
 
 @final

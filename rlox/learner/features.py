@@ -85,6 +85,12 @@ class Shown(nn.Module):
         self._parts = parts(space)
         self._lengths = [int(np.prod(part_shape(part))) for part in self._parts.values()]
 
+    @property
+    def leaves_rows(self) -> bool:
+        """Whether rows stay what they are once a `FlattenExtractor` has flattened them."""
+        space = self.space
+        return isinstance(space, spaces.Box | spaces.MultiBinary) and not is_image(space)
+
     def forward(self, rows: Tensor) -> Any:
         columns = torch.split(rows, self._lengths, dim=1)
         found = {

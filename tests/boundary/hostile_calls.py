@@ -224,7 +224,9 @@ class Calls(Arguments):
         k, dim, outputs = r.choice((1, 3, 9)), 4, 2
         actor = [dim, 4, outputs], n("tanh"), a((dim * 4 + 4 + 4 * outputs + outputs,), "f4")
         critic = n([dim, 4, 1]), "relu", a((dim * 4 + 4 + 4 + 1,), "f4")
-        log_std = a((r.choice((0, outputs)),), "f4")
+        kinds = ((0, None), (outputs, None), (0, n([1, n(1)])), (0, None, n(True)))
+        deviations, *kind = r.choice(kinds)
+        log_std = a((deviations,), "f4")
 
         def step(actions: Any) -> Any:
             if r.random() < 0.1:
@@ -234,9 +236,9 @@ class Calls(Arguments):
             cut_short = n((a((1,), "i8"), a((1, dim), "f4"))) if r.random() < 0.3 else None
             return n((a((k, dim), "f4"), a((k,), "f8"), a((k,), "?"), cut_short))
 
-        how = [n(r.choice((1, 3, 9))), n(0.9), n(0.9), n((n(1), 2))]
+        how = [log_std, n(r.choice((1, 3, 9))), n(0.9), n(0.9), n((n(1), 2)), *kind]
         obs = a((k, dim), "f4")
-        return _core.collect_python_rollout, [n(step), obs, n(actor), n(critic), log_std, *how], {}
+        return _core.collect_python_rollout, [n(step), obs, n(actor), n(critic), *how], {}
 
     def several_of_a_collector(self) -> None:
         """The whole life of a collector whose policy is as hostile as other arguments."""

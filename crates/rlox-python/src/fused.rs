@@ -139,7 +139,7 @@ pub fn collect_rollout<'py>(
     };
     let floats = size_of_val(&rollout.obs[..]) + 6 * size_of_val(&rollout.values[..]);
     crossing.add_bytes(floats + actions);
-    to_dict(py, rollout, [n_steps, env.n_envs])
+    to_dict(py, rollout, [n_steps, env.n_envs], None)
 }
 
 fn network(scope: &Detaching<'_>, mlp: Mlp, params: &Pinned<'_>) -> PyResult<PackedMlp> {
@@ -147,10 +147,13 @@ fn network(scope: &Detaching<'_>, mlp: Mlp, params: &Pinned<'_>) -> PyResult<Pac
     PackedMlp::new(mlp, params).map_err(to_py)
 }
 
+/// The rollout as arrays. `n_choices`: how many choices an action is; None for one that is an index or
+/// floats.
 pub(crate) fn to_dict(
     py: Python<'_>,
     rollout: FusedRollout,
     steps: [usize; 2],
+    n_choices: Option<usize>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let [n_steps, n_envs] = steps;
     let dict = made::dict(py)?;
@@ -159,9 +162,12 @@ pub(crate) fn to_dict(
         "obs",
         made::owned(py, rollout.obs, [n_steps + 1, n_envs, obs_dim])?,
     )?;
-    let actions = match rollout.actions {
-        ActionBatch::Discrete(actions) => made::owned(py, actions, steps)?,
-        ActionBatch::Continuous(actions) => {
+    let actions = match (rollout.actions, n_choices) {
+        (ActionBatch::Discrete(actions), None) => made::owned(py, actions, steps)?,
+        (ActionBatch::Discrete(actions), Some(choices)) => {
+            made::owned(py, actions, [n_steps, n_envs, choices])?
+        }
+        (ActionBatch::Continuous(actions), _) => {
             let act_dim = actions.len() / (n_steps * n_envs);
             made::owned(py, actions, [n_steps, n_envs, act_dim])?
         }

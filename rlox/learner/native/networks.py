@@ -4,7 +4,7 @@ replace them (in Rust, compiled, or joined), and gives their parameters in Rust'
 import warnings
 from collections.abc import Callable, Sequence
 from operator import is_not
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from rlox.learner.policies import (
     TwinCritic,
 )
 
+if TYPE_CHECKING:
+    from rlox.learner.ppo import PPO
+
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
 # A program that replaces one of these methods on a policy, or on a module in it, expects its own to
 # be called.
@@ -34,6 +37,8 @@ FIXED = (Shown, FlattenExtractor, CombinedExtractor, nn.ModuleDict)
 # How many times as fast Rust is as torch, from both races of docs/rivals.md (AMD EPYC, 2 cores,
 # 2026-11-23).
 COST = "in torch alone, PPO took 8 times as long on CartPole-v1 and SAC 2.5 times on Pendulum-v1"
+# The largest size of a rollout's observations in numbers, after one-hot encoding: 512 MiB.
+MOST_NUMBERS = 2**27
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -154,7 +159,17 @@ def _above_features(policy: FeaturesActorCritic) -> ActorCriticNetworks:
     log_std: list[Tensor] = [head.log_std] if isinstance(head, Gaussian) else []
     nvec = head.numbers if isinstance(head, Categoricals) and not head.single else None
     bits = isinstance(head, Bernoullis)
-    return ActorCriticNetworks(actor, critic, log_std, nvec, policy._seen, bits)
+    see = None if policy.shown.leaves_rows else policy._seen
+    return ActorCriticNetworks(actor, critic, log_std, nvec, see, bits)
+
+
+def require_room(model: "PPO", networks: ActorCriticNetworks) -> None:
+    """Raise `Unfit` if the networks' input for a rollout, which is longer than the observations,
+    would need too much memory."""
+    width = networks.actor.widths[0]
+    numbers = model.n_steps * model._all_envs * width
+    if width > model.obs_dim and numbers > MOST_NUMBERS:
+        raise Unfit(f"the networks' input for a rollout would be {numbers:,} numbers")
 
 
 def _require_fixed(seeing: Seeing, extractors: list[nn.Module | None]) -> None:

@@ -12,13 +12,11 @@ from rlox.learner.native.networks import (
     actor_critic_networks,
     require_plain_adam,
     require_plain_parameters,
+    require_room,
 )
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO, Rollout
-
-# The largest size of a rollout's observations in numbers, after one-hot encoding: 512 MiB.
-MOST_NUMBERS = 2**27
 
 
 class NativeUpdate:
@@ -32,12 +30,10 @@ class NativeUpdate:
         if model.loss.__module__ != "rlox.learner.ppo":
             raise Unfit("the loss is replaced")
         parts = actor_critic_networks(model.policy)
+        require_room(model, parts)
         actor, critic, log_std, self.nvec, self.see, self.bits = parts
         if self.see is None and {actor.widths[0], critic.widths[0]} != {model.obs_dim}:
             raise Unfit("a network does not take the observations as they are")
-        numbers = model.n_steps * model._all_envs * actor.widths[0]
-        if actor.widths[0] > model.obs_dim and numbers > MOST_NUMBERS:
-            raise Unfit(f"the networks' input for a rollout would be {numbers:,} numbers")
         if critic.widths[-1] != 1:
             raise Unfit("the critic has more than one output")
         params = [*actor.params, *critic.params, *log_std]

@@ -3,28 +3,26 @@
 The built-in environments are stepped in Rust, too (R4, with R1, R7 and R8 taken to their end), with
 the interpreter's lock released. Where environments run in Python, or a callback is called at each
 step, Rust calls Python once for each step (R19). Both are for the policies of
-`networks.actor_critic_networks` on observations that are vectors of numbers. All other rollouts are
-collected in torch, where Rust may still draw the actions (R17). `PPO.rollout_path` says which path
-is taken.
+`networks.actor_critic_networks`. All other rollouts are collected in torch. Without R19, Rust may
+still draw their actions (R17). `PPO.rollout_path` says which path is taken.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from numpy.typing import NDArray
-from torch import Tensor
 
 from rlox import _core
 from rlox.learner.collectors import Rollout, booked
 from rlox.learner.env_steps import EnvSteps
 from rlox.learner.environments import rust_core
 from rlox.learner.native.networks import (
-    Network,
+    ActorCriticNetworks,
     Unfit,
     actor_critic_networks,
     require_plain_parameters,
+    require_room,
     vector,
     warn_of_torch,
 )
@@ -37,9 +35,7 @@ class Parts(NamedTuple):
     """What a rollout in Rust needs: the policy, and the environments in Rust. If there are none,
     Python takes the steps, because `why`."""
 
-    actor: Network
-    critic: Network
-    log_std: list[Tensor]
+    policy: ActorCriticNetworks
     core: _core.VecEnv | None
     why: str
 
@@ -73,11 +69,12 @@ class NativeRollouts:
         if model.collector != "sync":
             raise Unfit("another thread collects")
         core, why = self._environments()
-        if why:
-            self._require_steps(why)
-        actor, critic, log_std, *_ = actor_critic_networks(model.policy)
-        require_plain_parameters([*actor.params, *critic.params, *log_std])
-        return Parts(actor, critic, log_std, core, why)
+        if why and "R19" not in model.optimizations:
+            raise Unfit(why)
+        policy = actor_critic_networks(model.policy)
+        require_plain_parameters([*policy.actor.params, *policy.critic.params, *policy.log_std])
+        require_room(model, policy)
+        return Parts(policy, core, why)
 
     def _environments(self) -> tuple[_core.VecEnv | None, str]:
         """The environments in Rust if Rust steps them, otherwise why Python does."""
@@ -88,20 +85,6 @@ class NativeRollouts:
             return None, f"{names} has an _on_step, which is called at each step"
         core = rust_core(self.model.vector_env)
         return core, "" if core is not None else "the environments run in Python"
-
-    def _require_steps(self, why: str) -> None:
-        """Raise `Unfit` if Rust cannot leave the steps to Python; they are Python's because
-        `why`."""
-        model = self.model
-        if "R19" not in model.optimizations:
-            raise Unfit(why)
-        space = model.observation_space
-        if not isinstance(space, spaces.Box) or space.dtype == np.uint8:
-            raise Unfit(f"{why}, and observations are no vectors of floats")
-        if not isinstance(model.action_space, spaces.Box | spaces.Discrete):
-            raise Unfit(f"{why}, and actions are several choices or bits")
-        if model._squashes:
-            raise Unfit(f"{why}, and actions are squashed")
 
     def collect(self) -> Rollout | None:
         """The next rollout, which continues where the last one ended; None if a callback stops.
@@ -127,26 +110,44 @@ class NativeRollouts:
 
     def _around_steps(self, parts: Parts) -> Rollout | None:
         """A rollout whose steps Python takes."""
-        model, steps = self.model, EnvSteps(self.model)
+        model, policy, steps = self.model, parts.policy, EnvSteps(self.model)
+        acted_on = [model._current_obs()]
 
         def step(actions: NDArray[Any]) -> tuple[Any, ...] | None:
             stepped = steps.take(model._env_actions(actions))
             if stepped is None:
                 return None
             obs, rewards, dones, cut_short = stepped
-            return obs, np.ascontiguousarray(rewards, np.float64), dones, cut_short
+            if policy.see is not None:
+                acted_on.append(obs)
+            if cut_short is not None:
+                cut_short = cut_short[0], self._input(cut_short[1], policy)
+            rewards = np.ascontiguousarray(rewards, np.float64)
+            return self._input(obs, policy), rewards, dones, cut_short
 
-        obs = model._current_obs()
-        columns = _core.collect_python_rollout(step, obs, **self._how(parts))
-        return None if columns is None else self._booked(columns, steps.idle)
+        obs, how = self._input(acted_on[0], policy), self._how(parts)
+        columns = _core.collect_python_rollout(step, obs, **how, nvec=policy.nvec, bits=policy.bits)
+        if columns is None:
+            return None
+        if policy.see is not None:  # a rollout has what was given to `see`, as torch's has
+            columns["obs"] = model._tensor(np.stack(acted_on)).numpy()
+        return self._booked(columns, steps.idle)
+
+    def _input(self, rows: NDArray[Any], policy: ActorCriticNetworks) -> NDArray[np.float32]:
+        """What the networks are given for rows of observations."""
+        if policy.see is None and rows.dtype == np.float32:
+            return rows
+        tensor = self.model._tensor(rows)
+        with torch.no_grad():
+            return (tensor if policy.see is None else policy.see(tensor)).numpy()
 
     def _how(self, parts: Parts) -> dict[str, Any]:
         """The arguments that both functions of Rust take, with the next stream."""
         self.collected += 1
         return {
-            "actor": parts.actor.packed(),
-            "critic": parts.critic.packed(),
-            "log_std": vector(parts.log_std),
+            "actor": parts.policy.actor.packed(),
+            "critic": parts.policy.critic.packed(),
+            "log_std": vector(parts.policy.log_std),
             "n_steps": self.model.n_steps,
             "gamma": self.model.gamma,
             "gae_lambda": self.model.gae_lambda,

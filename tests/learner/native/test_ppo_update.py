@@ -15,7 +15,6 @@ from torch import nn
 from rlox import PPO, _core
 from rlox.learner.callbacks import BaseCallback
 from rlox.learner.featured import FeaturesActorCritic
-from rlox.learner.native import ppo_update
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.policies import ActorCritic, CategoricalActorCritic, GaussianActorCritic
 from rlox.learner.ppo import FIGURES, Rollout
@@ -309,19 +308,6 @@ def test_what_a_callback_changes_between_updates_is_heeded(change: Callable[[PPO
     assert paths[3].startswith("torch: ")
     stands = change in (frozen, only_the_critic)
     assert torch.equal(next(model.policy.parameters()), still[0]) == stands
-
-
-def test_observations_that_would_become_too_many_numbers_are_left_to_torch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def path() -> str:
-        settings = {"n_envs": 3, "n_steps": 16, "optimizations": ["R9"]}
-        return PPO("FrozenLake-v1", **settings).update_path
-
-    monkeypatch.setattr(ppo_update, "MOST_NUMBERS", 3 * 16 * 16)
-    assert path() == "native"
-    monkeypatch.setattr(ppo_update, "MOST_NUMBERS", 3 * 16 * 16 - 1)
-    assert path() == "torch: the networks' input for a rollout would be 768 numbers"
 
 
 def test_the_profile_tells_the_native_update() -> None:

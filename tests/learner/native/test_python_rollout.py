@@ -244,42 +244,6 @@ def test_a_number_that_is_none_is_told_with_its_step():
         model.learn(32)
 
 
-@pytest.mark.parametrize(
-    ("space", "policy", "reason"),
-    [
-        (spaces.Dict(a=spaces.Box(-1, 1, (3,))), "MultiInputPolicy", "no vectors of floats"),
-        (spaces.Box(0, 255, (3,), np.uint8), "MlpPolicy", "no vectors of floats"),
-    ],
-)
-def test_other_observations_are_left_to_torch(space, policy, reason):
-    class Constant(gym.Env):
-        observation_space, action_space = space, spaces.Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed)
-            self.observation_space.seed(0)
-            return self.observation_space.sample(), {}
-
-        def step(self, action):
-            return self.observation_space.sample(), 0.0, False, False, {}
-
-    model = rlox.PPO(policy, Constant(), n_steps=8, batch_size=8, optimizations=[*ON, "R4"])
-    path = f"torch: the environments run in Python, and observations are {reason}"
-    assert model.rollout_path == path
-    with pytest.warns(UserWarning, match=f"R4: .*, not in Rust: .*, and observations are {reason}"):
-        model.learn(8)
-
-
-@pytest.mark.parametrize("actions", [spaces.MultiDiscrete([2, 3]), spaces.MultiBinary(2)])
-def test_actions_of_several_choices_or_bits_are_left_to_torch(actions):
-    env = Drifts(SPACES["integers"][0], actions)
-    model = rlox.PPO("MlpPolicy", env, n_steps=8, batch_size=8, optimizations=[*ON, "R4"])
-    why = "the environments run in Python, and actions are several choices or bits"
-    assert model.rollout_path == f"torch: {why}"
-    with pytest.warns(UserWarning, match=f"R4: .*{why}"):
-        model.learn(16)
-
-
 def test_nothing_is_said_where_rust_collects_around_steps():
     model = rlox.PPO(
         in_python.ACROBOT, n_envs=2, n_steps=4, batch_size=8, optimizations=[*ON, "R4"]

@@ -180,7 +180,7 @@ impl ActionSampler {
 
 /// Checks that `nvec`, the numbers of categories, are positive and sum to the number of the network's
 /// outputs.
-pub(super) fn check_choices(nvec: &[usize], n_outputs: usize) -> Result<(), RloxError> {
+pub(crate) fn check_choices(nvec: &[usize], n_outputs: usize) -> Result<(), RloxError> {
     if nvec.contains(&0) {
         let problem = "holds 0, expected at least 1 possibility of each choice";
         return Err(RloxError::argument("nvec", problem));

@@ -24,8 +24,8 @@ pub mod sac;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use acting::check_log_std;
 pub use acting::{ActionSampler, ActionsOut};
+pub(crate) use acting::{check_choices, check_log_std};
 pub use bfloat16::{Precision, has_bfloat16};
 pub use denormals::FlushDenormals;
 pub use input_gradient::InputGradient;

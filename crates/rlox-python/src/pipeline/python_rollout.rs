@@ -16,7 +16,8 @@ use crate::arrays::{Argument, BORROWS, Looks, Unguarded, made, reading};
 use crate::crossing::{COLLECT_PYTHON_ROLLOUT, Crossing};
 use crate::errors::{copied, to_py};
 use crate::fused::to_dict;
-use crate::nn::{NetworkWithParams, mlp};
+use crate::nn::{NetworkWithParams, mlp, only_one_kind};
+use crate::numbers::List;
 
 /// What `step` returns: observations, rewards, ends of episodes, and which time limits ended.
 type Stepped<'py> = (
@@ -29,12 +30,14 @@ type Stepped<'py> = (
 /// Collects ``n_steps`` of an MLP policy in environments that Python steps: both networks, sampling,
 /// log-probabilities and GAE run in Rust, and ``step`` is called once for each step. The GIL is held.
 ///
-/// Actions are sampled as `collect_rollout` samples them, but are not clipped.
+/// Actions are sampled as `collect_rollout` samples them, but are not clipped. With ``nvec`` or ``bits``
+/// each choice, or bit, is sampled for itself, and an action's log-probability is the sum of theirs.
 ///
 /// Parameters
 /// ----------
 /// step : callable
-///     Takes the actions, int64 (n_envs,) or float32 (n_envs, act_dim), and steps all environments.
+///     Takes the actions and steps all environments. They are int64 (n_envs,), with ``nvec`` (n_envs,
+///     len(nvec)), or float32 (n_envs, act_dim); bits are 0 or 1.
 ///     Returns ``(obs, rewards, dones, cut_short)``: float32 (n_envs, obs_dim), float64 (n_envs,) and
 ///     bool (n_envs,). With same-step autoreset, ``obs`` are those to act on next. ``cut_short`` is None,
 ///     or ``(rows, final_obs)`` of the environments whose episode a time limit ended and nothing else:
@@ -43,19 +46,24 @@ type Stepped<'py> = (
 /// obs : ndarray, shape (n_envs, obs_dim), float32
 ///     The observations to begin with.
 /// actor, critic, log_std, n_steps, gamma, gae_lambda, stream
-///     As `collect_rollout` takes them.
+///     As `collect_rollout` takes them. ``log_std`` is empty with ``nvec`` and with ``bits``.
+/// nvec : list of int or None
+///     The numbers of possibilities of several choices; the actor's outputs are their logits, side by
+///     side.
+/// bits : bool
+///     Whether the actor's outputs are the logits of independent bits.
 ///
 /// Returns
 /// -------
 /// dict of ndarrays or None
 ///     As `collect_rollout` returns it, but the columns of episodes are empty: ``step`` may count them.
-///     None if ``step`` stopped.
+///     With ``nvec``, ``actions`` is int64 (n_steps, n_envs, len(nvec)). None if ``step`` stopped.
 ///
 /// Raises
 /// ------
 /// ValueError
 ///     A wrong shape, a number out of range, an output of the networks or an advantage that is not
-///     finite.
+///     finite, more than one of ``log_std``, ``nvec`` and ``bits``.
 /// TypeError
 ///     An argument or a result that is no array, or has another dtype.
 /// MemoryError
@@ -63,6 +71,9 @@ type Stepped<'py> = (
 /// Exception
 ///     What ``step`` raises.
 #[pyfunction]
+#[pyo3(signature = (
+    step, obs, actor, critic, log_std, n_steps, gamma, gae_lambda, stream, nvec=None, bits=false,
+))]
 #[expect(
     clippy::too_many_arguments,
     reason = "a policy, where it acts, and how to collect"
@@ -78,6 +89,8 @@ pub fn collect_python_rollout<'py>(
     gamma: f64,
     gae_lambda: f64,
     stream: (u64, u64),
+    nvec: Option<List<usize>>,
+    bits: bool,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let mut crossing = COLLECT_PYTHON_ROLLOUT.enter(0);
     let (of_actor, of_critic) = (
@@ -96,19 +109,26 @@ pub fn collect_python_rollout<'py>(
         let actor = look.read::<f32, Ix1>(actor, Some(&[of_actor.n_params()]))?;
         let critic = look.read::<f32, Ix1>(critic, Some(&[of_critic.n_params()]))?;
         let log_std = look.read::<f32, Ix1>(log_std, None)?;
-        let space = match log_std.len() {
-            0 => Space::Discrete(of_actor.n_outputs()),
-            n => Space::Box {
-                low: vec![f32::NEG_INFINITY; n],
-                high: vec![f32::INFINITY; n],
-            },
-        };
+        only_one_kind(&nvec, !log_std.is_empty(), bits)?;
         let packed = |mlp, params| PackedMlp::new(mlp, params).map_err(to_py);
         let actor = packed(of_actor.clone(), &actor)?;
         let critic = packed(of_critic.clone(), &critic)?;
-        let policy = MlpPolicy::new(actor, critic, &log_std, obs.shape()[1], &space);
+        let (width, n_outputs) = (obs.shape()[1], of_actor.n_outputs());
+        let policy = match (&nvec, log_std.len()) {
+            (Some(List(nvec)), _) => MlpPolicy::choosing(actor, critic, nvec, width),
+            (None, _) if bits => MlpPolicy::bits(actor, critic, width),
+            (None, 0) => MlpPolicy::new(actor, critic, &[], width, &Space::Discrete(n_outputs)),
+            (None, n) => {
+                let space = Space::Box {
+                    low: vec![f32::NEG_INFINITY; n],
+                    high: vec![f32::INFINITY; n],
+                };
+                MlpPolicy::new(actor, critic, &log_std, width, &space)
+            }
+        };
         Ok((policy.map_err(to_py)?, copied(&obs)?))
     })?;
+    let n_choices = nvec.map(|List(nvec)| nvec.len());
     let n_envs = obs.len() / obs_dim;
     let how = Collect {
         n_steps,
@@ -120,12 +140,13 @@ pub fn collect_python_rollout<'py>(
     let steps = Box::new(PythonSteps {
         step: &step,
         n_envs,
+        n_choices,
         crossing: &mut crossing,
         ended: &mut ended,
     });
     let stream = Stream { seed, rollout };
     match fused::collect_from::<Chosen>(steps, &obs, &policy, how, stream) {
-        Ok(rollout) => to_dict(py, rollout, [n_steps, n_envs]).map(Some),
+        Ok(rollout) => to_dict(py, rollout, [n_steps, n_envs], n_choices).map(Some),
         Err(error) => ended.unwrap_or_else(|| Err(to_py(error))).map(|()| None),
     }
 }
@@ -134,6 +155,8 @@ pub fn collect_python_rollout<'py>(
 struct PythonSteps<'a> {
     step: &'a Py<PyAny>,
     n_envs: usize,
+    /// How many choices an action is; None for one that is an index or floats.
+    n_choices: Option<usize>,
     crossing: &'a mut Crossing,
     /// Why there are no more steps: the function has stopped, or has raised an error.
     ended: &'a mut Option<PyResult<()>>,
@@ -166,9 +189,13 @@ impl PythonSteps<'_> {
         outcome: Outcome<'_>,
     ) -> PyResult<bool> {
         let (n, width) = (self.n_envs, obs.len() / self.n_envs);
-        let actions = match actions {
-            Actions::Discrete(actions) => made::copied(py, actions)?.into_any(),
-            Actions::Continuous(actions) => {
+        let actions = match (actions, self.n_choices) {
+            (Actions::Discrete(actions), None) => made::copied(py, actions)?.into_any(),
+            (Actions::Discrete(actions), Some(choices)) => {
+                let actions = made::copied(py, actions)?.reshape([n, choices])?;
+                actions.into_any()
+            }
+            (Actions::Continuous(actions), _) => {
                 let actions = made::copied(py, actions)?.reshape([n, actions.len() / n])?;
                 actions.into_any()
             }

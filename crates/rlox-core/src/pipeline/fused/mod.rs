@@ -38,7 +38,8 @@ const _: () = assert!(TILE.is_multiple_of(LANES));
 pub struct FusedRollout {
     /// Observations, `[n_steps + 1, n_envs, obs_dim]`. The last ones are those to act on next.
     pub obs: Vec<f32>,
-    /// Actions, `[n_steps, n_envs]`, or `[n_steps, n_envs, act_dim]` before clipping.
+    /// Actions, `[n_steps, n_envs]`, of several choices `[n_steps, n_envs, choices]`, or `[n_steps,
+    /// n_envs, act_dim]` before clipping.
     pub actions: ActionBatch,
     /// Log-probabilities of the actions, `[n_steps, n_envs]`, as are the columns below.
     pub log_probs: Vec<f32>,
@@ -144,8 +145,8 @@ pub fn collect_from<W: TrainingWiring>(
     with_advantages::<W>(collected, how)
 }
 
-/// [`collect`] with given noise, `[n_steps, n_envs, noise_per_action]`: for a categorical policy a
-/// number uniform in [0, 1) for each action, for a Gaussian one `act_dim` standard normals.
+/// [`collect`] with given noise, `[n_steps, n_envs, noise_per_action]`: a number uniform in [0, 1) for
+/// each choice or bit, for a Gaussian policy `act_dim` standard normals.
 ///
 /// # Errors
 /// Those of [`collect`], or if `noise` has another length.

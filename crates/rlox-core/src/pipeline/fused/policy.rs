@@ -6,7 +6,7 @@ use std::f32::consts::TAU;
 use crate::env::spaces::{Actions, Space};
 use crate::error::{RloxError, check_len};
 use crate::memory::reserved;
-use crate::nn::{PackedMlp, check_log_std};
+use crate::nn::{PackedMlp, check_choices, check_log_std};
 use crate::pipeline::rollout::ActionBatch;
 
 /// An actor and a critic, with copies of their weights.
@@ -20,10 +20,13 @@ pub struct MlpPolicy {
 /// The distribution that the actor's outputs parametrise.
 #[derive(Debug, Clone)]
 enum Head {
-    /// The outputs are logits.
-    Categorical,
+    /// Independent choices with these numbers of possibilities. The outputs are their logits, side by
+    /// side.
+    Choices(Vec<usize>),
     /// The outputs are means.
     Gaussian(Gaussian),
+    /// Independent bits. The outputs are the logits of 1.
+    Bits,
 }
 
 /// Independent normals whose standard deviations do not depend on the observation. All vectors are
@@ -54,7 +57,7 @@ impl MlpPolicy {
         action_space: &Space,
     ) -> Result<Self, RloxError> {
         let (outputs, deviations, head) = match action_space {
-            Space::Discrete(n) => (*n, 0, Head::Categorical),
+            Space::Discrete(n) => (*n, 0, Head::Choices(vec![*n])),
             Space::Box { low, high } => {
                 let gaussian = Gaussian {
                     log_std: log_std.to_vec(),
@@ -68,6 +71,42 @@ impl MlpPolicy {
         };
         check_len("log_std", log_std.len(), deviations)?;
         check_log_std(log_std)?;
+        Self::with(head, outputs, actor, critic, obs_dim)
+    }
+
+    /// A policy of independent choices. `nvec` has the number of possibilities of each, as in
+    /// Gymnasium's `MultiDiscrete`.
+    ///
+    /// # Errors
+    /// If the widths of the networks do not fit `obs_dim` and `nvec`, or a number of `nvec` is 0.
+    pub fn choosing(
+        actor: PackedMlp,
+        critic: PackedMlp,
+        nvec: &[usize],
+        obs_dim: usize,
+    ) -> Result<Self, RloxError> {
+        let outputs = actor.mlp().n_outputs();
+        check_choices(nvec, outputs)?;
+        let head = Head::Choices(nvec.to_vec());
+        Self::with(head, outputs, actor, critic, obs_dim)
+    }
+
+    /// A policy of independent bits, one for each of the actor's outputs.
+    ///
+    /// # Errors
+    /// If the widths of the networks do not fit `obs_dim`.
+    pub fn bits(actor: PackedMlp, critic: PackedMlp, obs_dim: usize) -> Result<Self, RloxError> {
+        let outputs = actor.mlp().n_outputs();
+        Self::with(Head::Bits, outputs, actor, critic, obs_dim)
+    }
+
+    fn with(
+        head: Head,
+        outputs: usize,
+        actor: PackedMlp,
+        critic: PackedMlp,
+        obs_dim: usize,
+    ) -> Result<Self, RloxError> {
         check_shape("actor", &actor, [obs_dim, outputs])?;
         check_shape("critic", &critic, [obs_dim, 1])?;
         Ok(Self {
@@ -80,8 +119,9 @@ impl MlpPolicy {
     /// How many random numbers an action takes.
     pub fn noise_per_action(&self) -> usize {
         match &self.head {
-            Head::Categorical => 1,
+            Head::Choices(nvec) => nvec.len(),
             Head::Gaussian(gaussian) => gaussian.std.len(),
+            Head::Bits => self.actor.mlp().n_outputs(),
         }
     }
 
@@ -93,13 +133,18 @@ impl MlpPolicy {
     /// A sampler with room for `n` actions, of which `n_envs` are taken at each step.
     pub(super) fn sampler(&self, n: usize, n_envs: usize) -> Result<Sampler<'_>, RloxError> {
         Ok(match &self.head {
-            Head::Categorical => Sampler::Categorical {
-                actions: reserved(n)?,
+            Head::Choices(nvec) => Sampler::Choices {
+                nvec,
+                actions: reserved(n.saturating_mul(nvec.len()))?,
             },
             Head::Gaussian(gaussian) => Sampler::Gaussian {
                 gaussian,
                 actions: reserved(n * gaussian.std.len())?,
                 clipped: reserved(n_envs * gaussian.std.len())?,
+            },
+            Head::Bits => Sampler::Bits {
+                n_bits: self.noise_per_action(),
+                actions: reserved(n.saturating_mul(self.noise_per_action()))?,
             },
         })
     }
@@ -107,7 +152,8 @@ impl MlpPolicy {
 
 /// Samples actions, and keeps all of a rollout.
 pub(super) enum Sampler<'a> {
-    Categorical {
+    Choices {
+        nvec: &'a [usize],
         actions: Vec<i64>,
     },
     Gaussian {
@@ -115,6 +161,10 @@ pub(super) enum Sampler<'a> {
         actions: Vec<f32>,
         /// The actions of the present step, clipped to the bounds of the action space.
         clipped: Vec<f32>,
+    },
+    Bits {
+        n_bits: usize,
+        actions: Vec<f32>,
     },
 }
 
@@ -124,9 +174,15 @@ impl Sampler<'_> {
     #[inline]
     pub(super) fn act(&mut self, outputs: &[f32], noise: &[f32]) -> Result<f32, RloxError> {
         let log_prob = match self {
-            Self::Categorical { actions } => {
-                let (action, log_prob) = categorical(outputs, noise[0]);
-                actions.push(action as i64);
+            Self::Choices { nvec, actions } => {
+                let (mut log_prob, mut rest) = (0.0, outputs);
+                for (&n, &noise) in nvec.iter().zip(noise) {
+                    let (logits, others) = rest.split_at(n);
+                    let (action, of_one) = categorical(logits, noise);
+                    actions.push(action as i64);
+                    log_prob += of_one;
+                    rest = others;
+                }
                 log_prob
             }
             Self::Gaussian {
@@ -134,6 +190,15 @@ impl Sampler<'_> {
                 actions,
                 clipped,
             } => gaussian.sample(outputs, noise, actions, clipped),
+            Self::Bits { actions, .. } => {
+                let mut log_prob = 0.0;
+                for (&logit, &noise) in outputs.iter().zip(noise) {
+                    let (bit, of_one) = bernoulli(logit, noise);
+                    actions.push(f32::from(u8::from(bit)));
+                    log_prob += of_one;
+                }
+                log_prob
+            }
         };
         if !log_prob.is_finite() {
             return Err(no_action(outputs, noise));
@@ -144,8 +209,13 @@ impl Sampler<'_> {
     /// The actions of the present step for `n` environments, clipped to the action space.
     pub(super) fn latest(&self, n: usize) -> Actions<'_> {
         match self {
-            Self::Categorical { actions } => Actions::Discrete(&actions[actions.len() - n..]),
+            Self::Choices { nvec, actions } => {
+                Actions::Discrete(&actions[actions.len() - n * nvec.len()..])
+            }
             Self::Gaussian { clipped, .. } => Actions::Continuous(clipped),
+            Self::Bits { n_bits, actions } => {
+                Actions::Continuous(&actions[actions.len() - n * n_bits..])
+            }
         }
     }
 
@@ -159,8 +229,10 @@ impl Sampler<'_> {
     /// All actions, not clipped.
     pub(super) fn into_actions(self) -> ActionBatch {
         match self {
-            Self::Categorical { actions } => ActionBatch::Discrete(actions),
-            Self::Gaussian { actions, .. } => ActionBatch::Continuous(actions),
+            Self::Choices { actions, .. } => ActionBatch::Discrete(actions),
+            Self::Gaussian { actions, .. } | Self::Bits { actions, .. } => {
+                ActionBatch::Continuous(actions)
+            }
         }
     }
 }
@@ -180,6 +252,15 @@ fn categorical(logits: &[f32], uniform: f32) -> (usize, f32) {
     });
     let chosen = chosen.unwrap_or(logits.len() - 1);
     (chosen, logits[chosen] - max - total.ln())
+}
+
+/// A bit that is 1 where `uniform` is below its probability, and its log-probability.
+#[inline]
+fn bernoulli(logit: f32, uniform: f32) -> (bool, f32) {
+    let bit = uniform < 1.0 / (1.0 + (-logit).exp());
+    // ln(1 / (1 + exp(-x))), where x is the logit of the bit that was drawn; exp does not overflow.
+    let x = if bit { logit } else { -logit };
+    (bit, x.min(0.0) - (-x.abs()).exp().ln_1p())
 }
 
 impl Gaussian {
@@ -261,6 +342,20 @@ mod tests {
             assert_eq!(chosen, expected, "{uniform}");
             assert!((log_prob.exp() - p).abs() < 1e-6);
         }
+    }
+
+    #[test]
+    fn a_bit_is_drawn_as_often_as_it_is_likely() {
+        let logit = 3.0f32.ln(); // 1 with probability 3/4
+        for (uniform, expected, p) in [(0.0, true, 0.75), (0.749, true, 0.75), (0.751, false, 0.25)]
+        {
+            let (bit, log_prob) = bernoulli(logit, uniform);
+            assert_eq!(bit, expected, "{uniform}");
+            assert!((log_prob.exp() - p).abs() < 1e-6);
+        }
+        assert_eq!(bernoulli(200.0, 0.5), (true, 0.0));
+        assert_eq!(bernoulli(-200.0, 0.5), (false, 0.0));
+        assert!(bernoulli(f32::NAN, 0.5).1.is_nan());
     }
 
     #[test]

@@ -61,7 +61,7 @@ class Flat:
     def holds(self) -> bool:
         """Whether parameters and moments are still views of the vectors. They are not if a state
         was loaded into the optimiser, or if a parameter was given other data."""
-        return [param.data_ptr() for param in self.params] == self._pointers and (
+        return [*map(Tensor.data_ptr, self.params)] == self._pointers and (
             self.optimizer is None or self.optimizer.state is self._state
         )
 

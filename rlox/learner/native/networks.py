@@ -3,7 +3,8 @@ replace them (in Rust, compiled, or joined), and gives their parameters in Rust'
 
 import warnings
 from collections.abc import Callable, Sequence
-from operator import is_not
+from itertools import chain
+from operator import attrgetter, is_not
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -39,6 +40,9 @@ FIXED = (Shown, FlattenExtractor, CombinedExtractor, nn.ModuleDict)
 COST = "in torch alone, PPO took 8 times as long on CartPole-v1 and SAC 2.5 times on Pendulum-v1"
 # The largest size of a rollout's observations in numbers, after one-hot encoding: 512 MiB.
 MOST_NUMBERS = 2**27
+BACKWARD_HOOKS = attrgetter("_backward_hooks")
+GRADIENT_HOOKS = attrgetter("_post_accumulate_grad_hooks")
+REQUIRES_GRAD = attrgetter("requires_grad")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -260,8 +264,8 @@ def require_adam_without_extras(optimizer: Any) -> None:
 
 
 class Watch:
-    """Notices changes of modules and optimisers that were recognised before. A check takes some
-    microseconds, so it can be made at every update."""
+    """Notices changes of modules and optimisers that were recognised before. A check is made at
+    every update, so it loops over attributes, parts and parameters in C."""
 
     def __init__(
         self, modules: Sequence[nn.Module], optimizers: Sequence[torch.optim.Optimizer]
@@ -269,28 +273,36 @@ class Watch:
         parts = [part for module in modules for part in module.modules()]
         self._hooks = [getattr(part, hooks) for part in parts for hooks in HOOKS]
         self._attributes = [vars(part) for part in parts]
-        self._held: list[tuple[dict[str, Any], dict[str, Any]]] = [
-            (held, dict(held)) for part in parts for held in (part._modules, part._parameters)
+        self._names: list[list[str]] = []  # of the attributes, when they were last looked through
+        self._held: list[dict[str, Any]] = [
+            held for part in parts for held in (part._modules, part._parameters)
         ]
+        self._seen = self._parts()
         self._params = [param for module in modules for param in module.parameters()]
         self._learning = [param.requires_grad for param in self._params]
         self._optimizers = [(of, [*of.param_groups[0]["params"]]) for of in optimizers]
+
+    def _parts(self) -> list[Any]:
+        return [*chain.from_iterable(map(dict.values, self._held))]
 
     def require_undisturbed(self) -> None:
         """Raise `Unfit` if a module or optimiser has changed, or has hooks, which Rust would not
         call."""
         if any(self._hooks):
             raise Unfit("a module has a hook")
-        if any(not own.keys().isdisjoint(METHODS) for own in self._attributes):
-            raise Unfit("a method of a module is replaced")
-        for held, seen in self._held:
-            if any(held.get(name) is not value for name, value in seen.items()):
-                raise Unfit("a part of a module is replaced")
-            if len(held) != len(seen):
-                raise Unfit("a module has another number of parts")
-        if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self._params):
+        names = [*map(list, self._attributes)]
+        if names != self._names:
+            if not METHODS.isdisjoint(chain.from_iterable(names)):
+                raise Unfit("a method of a module is replaced")
+            self._names = names
+        parts = self._parts()
+        if len(parts) != len(self._seen):
+            raise Unfit("a module has another number of parts")
+        if any(map(is_not, parts, self._seen)):
+            raise Unfit("a part of a module is replaced")
+        if any(map(BACKWARD_HOOKS, self._params)) or any(map(GRADIENT_HOOKS, self._params)):
             raise Unfit("a parameter has a hook")
-        if [param.requires_grad for param in self._params] != self._learning:
+        if [*map(REQUIRES_GRAD, self._params)] != self._learning:
             raise Unfit("a parameter is frozen, or no longer")
         for optimizer, params in self._optimizers:
             require_adam_without_extras(optimizer)

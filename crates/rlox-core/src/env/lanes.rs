@@ -41,10 +41,6 @@ struct Eight<P: Physics> {
 /// eight environments.
 #[inline(always)]
 #[allow(
-    clippy::needless_range_loop,
-    reason = "loops over lanes are written to be vectorised"
-)]
-#[allow(
     clippy::extra_unused_type_parameters,
     reason = "arithmetic that every level rounds alike"
 )]
@@ -60,30 +56,32 @@ fn advance<I: Instructions, P: Physics>(
         truncated,
         final_obs,
     } = outcome;
-    let flags = (terminated.chunks_mut(LANES)).zip(truncated.chunks_mut(LANES));
-    let columns = obs
-        .chunks_mut(LANES * P::Rows::WIDTH)
-        .zip(rewards.chunks_mut(LANES))
-        .zip(flags);
-    let inputs = all.iter_mut().zip(actions.chunks(LANES));
-    let mut ended = [false; LANES];
-    for ((eight, actions), ((obs, rewards), (terminated, truncated))) in inputs.zip(columns) {
-        let moved = P::step(eight.state, &eight.elapsed, &padded(actions));
-        eight.state = moved.state;
-        let mut cut = [false; LANES];
-        for l in 0..LANES {
-            eight.elapsed[l] += 1;
-            cut[l] = eight.elapsed[l] >= P::MAX_EPISODE_STEPS;
-            ended[l] = moved.terminated[l] | cut[l];
-        }
-        put(&moved.rewards, rewards);
-        put(&moved.terminated, terminated);
-        put(&cut, truncated);
-        put(P::rows(&moved.state).flat(), obs);
+    // Eights that are complete are written as arrays, whose length the compiler knows.
+    let (actions, few_actions) = actions.as_chunks();
+    let (paid, few_paid) = rewards.as_chunks_mut();
+    let (ended, few_ended) = terminated.as_chunks_mut();
+    let (cut, few_cut) = truncated.as_chunks_mut();
+    let (complete, incomplete) = all.split_at_mut(paid.len());
+    let mut rows = obs.chunks_exact_mut(LANES * P::Rows::WIDTH);
+    let flags = ended.iter_mut().zip(cut);
+    let columns = paid.iter_mut().zip(flags).zip(rows.by_ref());
+    for ((eight, actions), ((paid, (ended, cut)), rows)) in
+        complete.iter_mut().zip(actions).zip(columns)
+    {
+        rows.copy_from_slice(eight.step(actions, paid, ended, cut).flat());
     }
-    if let Some(last) = all.last_mut() {
-        (last.rngs.len()..LANES)
-            .filter(|&l| ended[l])
+    if let [last] = incomplete {
+        let (n, few_rows) = (few_paid.len(), rows.into_remainder());
+        let mut actions = [P::Action::default(); LANES];
+        actions[..n].copy_from_slice(few_actions);
+        let (mut paid, mut ended, mut cut) = Default::default();
+        let rows = last.step(&actions, &mut paid, &mut ended, &mut cut);
+        few_paid.copy_from_slice(&paid[..n]);
+        few_ended.copy_from_slice(&ended[..n]);
+        few_cut.copy_from_slice(&cut[..n]);
+        few_rows.copy_from_slice(&rows.flat()[..few_rows.len()]);
+        (n..LANES)
+            .filter(|&l| ended[l] | cut[l])
             .for_each(|l| last.clear(l));
     }
     final_obs.clear();
@@ -110,27 +108,6 @@ fn any(flags: &[bool]) -> bool {
     }
 }
 
-/// The actions of eight lanes: those of up to eight environments, then defaults.
-#[inline(always)]
-fn padded<T: Copy + Default>(actions: &[T]) -> [T; LANES] {
-    actions.first_chunk().copied().unwrap_or_else(|| {
-        let mut padded = [T::default(); LANES];
-        padded[..actions.len()].copy_from_slice(actions);
-        padded
-    })
-}
-
-/// Copies as many of `values` as `out` has room for. If `out` has room for all, which is usual, the
-/// compiler knows how many they are, and needs no call to copy them.
-#[inline(always)]
-fn put<T: Copy>(values: &[T], out: &mut [T]) {
-    if out.len() == values.len() {
-        out.copy_from_slice(values);
-    } else {
-        out.copy_from_slice(&values[..out.len()]);
-    }
-}
-
 kernel! {
     /// Steps all environments: [`advance`], compiled for each instruction set.
     fn step_all<P: Physics>(
@@ -139,6 +116,30 @@ kernel! {
 }
 
 impl<P: Physics> Eight<P> {
+    /// Steps all lanes, without autoreset; returns the observations.
+    #[inline(always)]
+    fn step(
+        &mut self,
+        actions: &[P::Action; LANES],
+        rewards: &mut [f64; LANES],
+        terminated: &mut [bool; LANES],
+        truncated: &mut [bool; LANES],
+    ) -> P::Rows {
+        let moved = P::step(self.state, &self.elapsed, actions);
+        self.state = moved.state;
+        *rewards = moved.rewards;
+        for l in 0..LANES {
+            terminated[l] = moved.terminated[l] != 0;
+        }
+        for l in 0..LANES {
+            self.elapsed[l] += 1;
+        }
+        for l in 0..LANES {
+            truncated[l] = self.elapsed[l] >= P::MAX_EPISODE_STEPS;
+        }
+        P::rows(&moved.state)
+    }
+
     /// Starts an episode in lane `l`.
     #[inline(never)]
     fn start(&mut self, l: usize, bounds: &[Bounds]) {

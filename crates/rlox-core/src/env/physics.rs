@@ -84,6 +84,10 @@ pub(crate) fn alike<P: Physics>(of: impl Fn(usize) -> f64) -> P::State {
     state
 }
 
+/// A yes or no of each lane, as 1 or 0. They are as wide as the numbers of the state, so that they stay in
+/// the lanes of vectors: the compiler would take vectors apart for eight `bool`s.
+pub type Flags = [u64; LANES];
+
 /// The result of a step of eight lanes. It does not say whether an episode is truncated: that follows
 /// from the number of its steps, which the caller counts.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +97,7 @@ pub struct Moved<S> {
     /// The reward of each lane.
     pub rewards: [f64; LANES],
     /// Whether each lane reached a terminal state.
-    pub terminated: [bool; LANES],
+    pub terminated: Flags,
 }
 
 /// The observations of eight lanes.

@@ -8,7 +8,7 @@
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-use crate::env::physics::{Bounds, LANES, Moved, Physics};
+use crate::env::physics::{Bounds, Flags, LANES, Moved, Physics};
 use crate::env::spaces::Space;
 use crate::env::trig;
 
@@ -81,11 +81,12 @@ impl Physics for Acrobot {
             lower[l] = theta2[l] + theta1[l];
         }
         let ((_, upper_cos), (_, lower_cos)) = (trig::sin_cos(&theta1), trig::sin_cos(&lower));
-        let (mut rewards, mut terminated) = ([0.0; LANES], [false; LANES]);
+        let (mut rewards, mut terminated) = ([0.0; LANES], Flags::default());
         for l in 0..LANES {
             // The height of the free end above the pivot, in links.
-            terminated[l] = -upper_cos[l] - lower_cos[l] > 1.0;
-            rewards[l] = if terminated[l] { 0.0 } else { -1.0 };
+            let high_up = -upper_cos[l] - lower_cos[l] > 1.0;
+            terminated[l] = u64::from(high_up);
+            rewards[l] = if high_up { 0.0 } else { -1.0 };
         }
         Moved {
             state: [theta1, theta2, speed1, speed2],

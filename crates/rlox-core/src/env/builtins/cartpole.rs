@@ -7,7 +7,7 @@
 )]
 
 use crate::env::info::StepInfo;
-use crate::env::physics::{Bounds, LANES, Moved, Physics};
+use crate::env::physics::{Bounds, Flags, LANES, Moved, Physics};
 use crate::env::scalar::{self, RLEnv};
 use crate::env::spaces::Space;
 use crate::env::trig;
@@ -72,9 +72,10 @@ impl Physics for CartPole {
             theta[l] += DT * theta_dot[l];
             theta_dot[l] += DT * theta_acc;
         }
-        let mut terminated = [false; LANES];
+        let mut terminated = Flags::default();
         for l in 0..LANES {
-            terminated[l] = (x[l].abs() > X_LIMIT) | (theta[l].abs() > THETA_LIMIT);
+            let fell = (x[l].abs() > X_LIMIT) | (theta[l].abs() > THETA_LIMIT);
+            terminated[l] = u64::from(fell);
         }
         Moved {
             state: [x, x_dot, theta, theta_dot],

@@ -5,7 +5,7 @@
     reason = "loops over lanes are written to be vectorised"
 )]
 
-use crate::env::physics::{Bounds, LANES, Moved, Physics};
+use crate::env::physics::{Bounds, Flags, LANES, Moved, Physics};
 use crate::env::spaces::Space;
 use crate::env::trig;
 use crate::real::Real;
@@ -50,11 +50,12 @@ impl Physics for MountainCar {
         actions: &[i64; LANES],
     ) -> Moved<State> {
         let (_, cos) = trig::sin_cos(&position.map(|x| 3.0 * x));
-        let mut terminated = [false; LANES];
+        let mut terminated = Flags::default();
         for l in 0..LANES {
             let push = (actions[l] - 1) as f64 * POWER + cos[l] * -SLOPE;
-            (position[l], velocity[l], terminated[l]) =
-                driven(position[l], velocity[l], push, GOAL);
+            let reached;
+            (position[l], velocity[l], reached) = driven(position[l], velocity[l], push, GOAL);
+            terminated[l] = u64::from(reached);
         }
         Moved {
             state: [position, velocity],

@@ -11,7 +11,7 @@
 )]
 
 use super::mountain_car::{SLOPE, State, driven, rows, space};
-use crate::env::physics::{Bounds, LANES, Moved, Physics};
+use crate::env::physics::{Bounds, Flags, LANES, Moved, Physics};
 use crate::env::spaces::Space;
 use crate::env::trig;
 
@@ -54,7 +54,7 @@ impl Physics for MountainCarContinuous {
         }
         let (_, cos) = trig::sin_cos(&thrice);
         let (mut next, mut next_velocity) = ([0.0; LANES], [0.0; LANES]);
-        let (mut rewards, mut terminated) = ([0.0; LANES], [false; LANES]);
+        let (mut rewards, mut terminated) = ([0.0; LANES], Flags::default());
         for l in 0..LANES {
             let throttle = throttles[l][0];
             let slope = SLOPE * cos[l];
@@ -70,7 +70,7 @@ impl Physics for MountainCarContinuous {
                 later
             };
             (next[l], next_velocity[l]) = (f64::from(position), f64::from(velocity));
-            terminated[l] = goal;
+            terminated[l] = u64::from(goal);
             let throttle = f64::from(throttle);
             rewards[l] = (if goal { 100.0 } else { 0.0 }) - throttle * throttle * 0.1;
         }

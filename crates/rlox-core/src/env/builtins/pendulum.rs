@@ -7,7 +7,7 @@
 use std::f64::consts::PI;
 
 use crate::env::info::StepInfo;
-use crate::env::physics::{Bounds, LANES, Moved, Physics};
+use crate::env::physics::{Bounds, Flags, LANES, Moved, Physics};
 use crate::env::scalar::{self, RLEnv};
 use crate::env::spaces::Space;
 use crate::env::trig;
@@ -66,7 +66,7 @@ impl Physics for Pendulum {
         Moved {
             state: [theta, theta_dot],
             rewards,
-            terminated: [false; LANES],
+            terminated: Flags::default(),
         }
     }
 

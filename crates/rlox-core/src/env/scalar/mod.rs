@@ -104,7 +104,7 @@ impl<P: Physics, I: StepInfo> RLEnv<I> for OneLane<P> {
         }
         Stepped {
             reward: moved.rewards[0],
-            terminated: moved.terminated[0],
+            terminated: moved.terminated[0] != 0,
             info: I::nothing(),
         }
     }

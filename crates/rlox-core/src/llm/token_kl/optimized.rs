@@ -55,59 +55,82 @@ kernel! {
 
 #[inline(always)]
 fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>) -> f64 {
-    let (mut sums, mut in_range) = ([0.0; TOKENS / 2], true);
-    for start in (0..policy.len()).step_by(BLOCK) {
-        let d = differences(policy, reference, mask, start);
-        let mut k3 = [T::zero(); BLOCK];
-        for i in 0..BLOCK {
-            k3[i] = d[i].exp_rest::<I>();
-            in_range &= d[i].abs() <= T::EXP_REST_RANGE;
+    let mut sums = Sums {
+        lanes: [[0.0; TOKENS]; 2],
+        in_range: true,
+    };
+    let (blocks, few) = policy.as_chunks::<BLOCK>();
+    let (of_reference, few_of_reference) = reference.as_chunks::<BLOCK>();
+    let (of_mask, few_of_mask) = mask.unwrap_or_default().as_chunks::<BLOCK>();
+    for i in 0..blocks.len() {
+        sums.add::<I, T>(i % 2, &blocks[i], &of_reference[i], of_mask.get(i));
+    }
+    if !few.is_empty() {
+        let counts = mask.is_some().then(|| filled(few_of_mask));
+        sums.add::<I, T>(0, &filled(few), &filled(few_of_reference), counts.as_ref());
+    }
+    if sums.in_range {
+        let [even, odd] = sums.lanes;
+        let mut halves = [0.0; TOKENS / 2];
+        for l in 0..TOKENS / 2 {
+            halves[l] = (even[l] + odd[l]) + (even[l + TOKENS / 2] + odd[l + TOKENS / 2]);
         }
-        let mut few = [T::zero(); TOKENS];
-        for vector in 0..BLOCK / TOKENS {
-            for l in 0..TOKENS {
-                few[l] = few[l] + k3[vector * TOKENS + l];
+        total(halves)
+    } else {
+        f64::NAN
+    }
+}
+
+/// `few` and then zeros. Tokens whose log-probabilities are both 0 have the term 0.
+#[inline(always)]
+fn filled<T: Copy + num_traits::Zero>(few: &[T]) -> [T; BLOCK] {
+    let mut block = [T::zero(); BLOCK];
+    block[..few.len()].copy_from_slice(few);
+    block
+}
+
+/// Sums of k3, and whether all differences were in the range of [`Real::exp_rest`].
+///
+/// The sums of even and of odd blocks are apart, at an index that the compiler does not know. So they lie
+/// in memory and are added to vector by vector. In registers the compiler would hold them in pairs, and
+/// taking vectors apart for that would take as long as the terms.
+struct Sums {
+    lanes: [[f64; TOKENS]; 2],
+    in_range: bool,
+}
+
+impl Sums {
+    /// Adds the terms of a block to `lanes[to]`. Where its `mask` is 0, a difference counts as 0, whose
+    /// term is 0.
+    #[inline(always)]
+    fn add<I: Instructions, T: Real>(
+        &mut self,
+        to: usize,
+        policy: &[T; BLOCK],
+        reference: &[T; BLOCK],
+        mask: Option<&[u8; BLOCK]>,
+    ) {
+        let mut d = [T::zero(); BLOCK];
+        for i in 0..BLOCK {
+            d[i] = reference[i] - policy[i];
+        }
+        if let Some(mask) = mask {
+            for i in 0..BLOCK {
+                d[i] = if mask[i] != 0 { d[i] } else { T::zero() };
             }
         }
-        for l in 0..TOKENS / 2 {
-            let (low, high): (f64, f64) = (few[l].into(), few[l + TOKENS / 2].into());
-            sums[l] += low + high;
+        for i in 0..BLOCK {
+            self.in_range &= d[i].abs() <= T::EXP_REST_RANGE;
+            d[i] = d[i].exp_rest::<I>();
         }
-    }
-    if in_range { total(sums) } else { f64::NAN }
-}
-
-/// log p_ref - log p_policy of the block of tokens from `start` on. It is 0, whose term is 0, where the
-/// mask is 0 and after the sequence's end.
-#[inline(always)]
-fn differences<T: Real>(
-    policy: &[T],
-    reference: &[T],
-    mask: Option<&[u8]>,
-    start: usize,
-) -> [T; BLOCK] {
-    let n = BLOCK.min(policy.len() - start);
-    let mut d = [T::zero(); BLOCK];
-    let (policy, reference) = (&policy[start..start + n], &reference[start..start + n]);
-    if n == BLOCK {
-        subtract(policy, reference, &mut d);
-    } else {
-        subtract(policy, reference, &mut d[..n]);
-    }
-    if let Some(mask) = mask {
-        let mask = &mask[start..start + n];
-        for i in 0..n {
-            d[i] = if mask[i] != 0 { d[i] } else { T::zero() };
+        let mut few = [T::zero(); TOKENS];
+        for vector in d.as_chunks::<TOKENS>().0 {
+            for l in 0..TOKENS {
+                few[l] = few[l] + vector[l];
+            }
         }
-    }
-    d
-}
-
-/// `d = reference - policy`. It is a function so that it is inlined twice, once for a whole block,
-/// whose length the compiler knows then.
-#[inline(always)]
-fn subtract<T: Real>(policy: &[T], reference: &[T], d: &mut [T]) {
-    for i in 0..d.len() {
-        d[i] = reference[i] - policy[i];
+        for l in 0..TOKENS {
+            self.lanes[to][l] += few[l].into();
+        }
     }
 }

@@ -118,6 +118,10 @@ kernel! {
 impl<P: Physics> Eight<P> {
     /// Steps all lanes, without autoreset; returns the observations.
     #[inline(always)]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "loops over lanes are written to be vectorised"
+    )]
     fn step(
         &mut self,
         actions: &[P::Action; LANES],

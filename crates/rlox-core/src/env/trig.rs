@@ -81,9 +81,9 @@ pub(super) fn sin_cos(angles: &[f64; LANES]) -> ([f64; LANES], [f64; LANES]) {
         sines[l] = f64::from_bits(sine.to_bits() ^ ((quadrant & 2) << 62));
         cosines[l] = f64::from_bits(cosine.to_bits() ^ ((quadrant.wrapping_add(1) & 2) << 62));
     }
-    // Without a branch for each lane; NaN is beyond the limit, too.
-    let beyond = |found: bool, angle: &f64| found | !(angle.abs() <= LIMIT);
-    if angles.iter().fold(false, beyond) {
+    // Without a branch for each lane, as `all` would have. NaN is not within the limit.
+    let within = |all: bool, angle: &f64| all & (angle.abs() <= LIMIT);
+    if !angles.iter().fold(true, within) {
         // Only the lanes beyond the limit are replaced, so that no lane's result depends on the others.
         for l in 0..LANES {
             let within = angles[l].abs() <= LIMIT;

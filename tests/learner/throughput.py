@@ -15,6 +15,7 @@ from pathlib import Path
 
 import gymnasium as gym
 from rlox_opt.plan.comparing import provenance
+from rlox_opt.project.project import Project
 from rlox_opt.stats.student import ratio_interval
 from rlox_opt.views.tables import origin
 
@@ -60,7 +61,8 @@ def main() -> None:
         ratio = math.exp(statistics.fmean(ratios))
         lines.append(f"| {task} | {medians} | {ratio:.2f}× ({low:.2f}–{high:.2f}) |")
         print(lines[-1], flush=True)
-    facts = (f"{what}: {said}" for what, said in origin(provenance(build_info())))
+    made = provenance(Project.find(Path(__file__).parent), build_info())
+    facts = (f"{what}: {said}" for what, said in origin(made))
     where = f"{STEPS:,} steps, {ROUNDS} rounds in turn, medians. " + "; ".join(facts) + "."
     Path(__file__).with_suffix(".md").write_text("\n".join([where, "", *lines, ""]))
 

@@ -55,82 +55,76 @@ kernel! {
 
 #[inline(always)]
 fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>) -> f64 {
-    let mut sums = Sums {
-        lanes: [[0.0; TOKENS]; 2],
-        in_range: true,
-    };
+    let (mut sums, mut in_range) = ([0.0; TOKENS], true);
     let (blocks, few) = policy.as_chunks::<BLOCK>();
     let (of_reference, few_of_reference) = reference.as_chunks::<BLOCK>();
     let (of_mask, few_of_mask) = mask.unwrap_or_default().as_chunks::<BLOCK>();
-    for i in 0..blocks.len() {
-        sums.add::<I, T>(i % 2, &blocks[i], &of_reference[i], of_mask.get(i));
-    }
-    if !few.is_empty() {
-        let counts = mask.is_some().then(|| filled(few_of_mask));
-        sums.add::<I, T>(0, &filled(few), &filled(few_of_reference), counts.as_ref());
-    }
-    if sums.in_range {
-        let [even, odd] = sums.lanes;
-        let mut halves = [0.0; TOKENS / 2];
-        for l in 0..TOKENS / 2 {
-            halves[l] = (even[l] + odd[l]) + (even[l + TOKENS / 2] + odd[l + TOKENS / 2]);
-        }
-        total(halves)
-    } else {
-        f64::NAN
-    }
-}
-
-/// `few` and then zeros. Tokens whose log-probabilities are both 0 have the term 0.
-#[inline(always)]
-fn filled<T: Copy + num_traits::Zero>(few: &[T]) -> [T; BLOCK] {
-    let mut block = [T::zero(); BLOCK];
-    block[..few.len()].copy_from_slice(few);
-    block
-}
-
-/// Sums of k3, and whether all differences were in the range of [`Real::exp_rest`].
-///
-/// The sums of even and of odd blocks are apart, at an index that the compiler does not know. So they lie
-/// in memory and are added to vector by vector. In registers the compiler would hold them in pairs, and
-/// taking vectors apart for that would take as long as the terms.
-struct Sums {
-    lanes: [[f64; TOKENS]; 2],
-    in_range: bool,
-}
-
-impl Sums {
-    /// Adds the terms of a block to `lanes[to]`. Where its `mask` is 0, a difference counts as 0, whose
-    /// term is 0.
-    #[inline(always)]
-    fn add<I: Instructions, T: Real>(
-        &mut self,
-        to: usize,
-        policy: &[T; BLOCK],
-        reference: &[T; BLOCK],
-        mask: Option<&[u8; BLOCK]>,
-    ) {
-        let mut d = [T::zero(); BLOCK];
-        for i in 0..BLOCK {
-            d[i] = reference[i] - policy[i];
-        }
-        if let Some(mask) = mask {
-            for i in 0..BLOCK {
-                d[i] = if mask[i] != 0 { d[i] } else { T::zero() };
-            }
-        }
-        for i in 0..BLOCK {
-            self.in_range &= d[i].abs() <= T::EXP_REST_RANGE;
-            d[i] = d[i].exp_rest::<I>();
-        }
-        let mut few = [T::zero(); TOKENS];
-        for vector in d.as_chunks::<TOKENS>().0 {
-            for l in 0..TOKENS {
-                few[l] = few[l] + vector[l];
-            }
+    if !blocks.is_empty() {
+        // The sums of even and of odd blocks are apart, at an index that the compiler does not know. So
+        // they lie in memory and are added to vector by vector. In registers the compiler would hold them
+        // in pairs, and taking vectors apart for that would take as long as the terms.
+        let mut lanes = [[0.0; TOKENS]; 2];
+        for i in 0..blocks.len() {
+            let mut d = [T::zero(); BLOCK];
+            let mask = of_mask.get(i).map(|mask| &mask[..]);
+            subtract(&blocks[i], &of_reference[i], mask, &mut d);
+            add::<I, T>(&mut d, &mut lanes[i % 2], &mut in_range);
         }
         for l in 0..TOKENS {
-            self.lanes[to][l] += few[l].into();
+            sums[l] = lanes[0][l] + lanes[1][l];
         }
+    }
+    if !few.is_empty() {
+        let mut d = [T::zero(); BLOCK];
+        let mask = mask.is_some().then_some(few_of_mask);
+        subtract(few, few_of_reference, mask, &mut d[..few.len()]);
+        add::<I, T>(&mut d, &mut sums, &mut in_range);
+    }
+    let mut halves = [0.0; TOKENS / 2];
+    for l in 0..TOKENS / 2 {
+        halves[l] = sums[l] + sums[l + TOKENS / 2];
+    }
+    if in_range { total(halves) } else { f64::NAN }
+}
+
+/// `d = reference - policy`. It is 0, whose term is 0, where the mask is 0. Inlined for whole blocks, the
+/// compiler knows the length.
+#[inline(always)]
+fn subtract<T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>, d: &mut [T]) {
+    let n = d.len();
+    let (policy, reference) = (&policy[..n], &reference[..n]);
+    let Some(mask) = mask else {
+        for i in 0..n {
+            d[i] = reference[i] - policy[i];
+        }
+        return;
+    };
+    let mask = &mask[..n];
+    for i in 0..n {
+        let difference = reference[i] - policy[i];
+        d[i] = if mask[i] != 0 { difference } else { T::zero() };
+    }
+}
+
+/// Adds the terms of the differences `d`, which are overwritten, to `sums`. `in_range` becomes false if a
+/// difference is not in the range of [`Real::exp_rest`].
+#[inline(always)]
+fn add<I: Instructions, T: Real>(
+    d: &mut [T; BLOCK],
+    sums: &mut [f64; TOKENS],
+    in_range: &mut bool,
+) {
+    for i in 0..BLOCK {
+        *in_range &= d[i].abs() <= T::EXP_REST_RANGE;
+        d[i] = d[i].exp_rest::<I>();
+    }
+    let mut few = [T::zero(); TOKENS];
+    for vector in d.as_chunks::<TOKENS>().0 {
+        for l in 0..TOKENS {
+            few[l] = few[l] + vector[l];
+        }
+    }
+    for l in 0..TOKENS {
+        sums[l] += few[l].into();
     }
 }

@@ -7,11 +7,13 @@ step, Rust calls Python once for each step (R19). Both are for the policies of
 still draw their actions (R17). `PPO.rollout_path` says which path is taken.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from rlox import _core
 from rlox.learner.collectors import Rollout, booked
@@ -20,6 +22,7 @@ from rlox.learner.environments import rust_core
 from rlox.learner.native.networks import (
     ActorCriticNetworks,
     Unfit,
+    Watch,
     actor_critic_networks,
     require_plain_parameters,
     require_room,
@@ -48,6 +51,7 @@ class NativeRollouts:
         self.seed = model._new_seed() + model._rank
         self.collected = 0
         self._said = ""
+        self._known: tuple[nn.Module, ActorCriticNetworks, Watch] | None = None
 
     def path(self) -> str:
         """How the trainer as it is now collects: see `PPO.rollout_path`."""
@@ -71,10 +75,23 @@ class NativeRollouts:
         core, why = self._environments()
         if why and "R19" not in model.optimizations:
             raise Unfit(why)
-        policy = actor_critic_networks(model.policy)
+        policy = self._networks()
         require_plain_parameters([*policy.actor.params, *policy.critic.params, *policy.log_std])
         require_room(model, policy)
         return Parts(policy, core, why)
+
+    def _networks(self) -> ActorCriticNetworks:
+        """The policy's networks. They are recognised anew only where the policy has changed, since
+        that takes a tenth of the time of a short rollout."""
+        policy = self.model.policy
+        if self._known is not None and self._known[0] is policy:
+            _, networks, watch = self._known
+            with suppress(Unfit):
+                watch.require_undisturbed()
+                return networks
+        networks = actor_critic_networks(policy)
+        self._known = policy, networks, Watch([policy], [])
+        return networks
 
     def _environments(self) -> tuple[_core.VecEnv | None, str]:
         """The environments in Rust if Rust steps them, otherwise why Python does."""

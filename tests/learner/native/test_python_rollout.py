@@ -328,3 +328,43 @@ def test_a_step_may_stop():
         _core.collect_python_rollout(step, obs, *policy_for(core, 0), 9, 0.9, 0.9, (0, 0)) is None
     )
     assert len(step.taken) == 6
+
+
+def with_a_hook(policy):
+    policy.actor[0].register_forward_hook(lambda module, inputs, output: None)
+
+
+def with_another_activation(policy):
+    policy.actor[1] = nn.GELU()
+
+
+def with_a_method(policy):
+    policy.get_value = lambda obs: obs.sum(dim=1)
+
+
+def in_doubles(policy):
+    policy.double()
+
+
+@pytest.mark.parametrize(
+    "change", [with_a_hook, with_another_activation, with_a_method, in_doubles]
+)
+def test_what_changes_in_a_policy_between_rollouts_is_heeded(change):
+    model = rlox.PPO("CartPole-v1", n_envs=2, n_steps=16, optimizations=[*ON, "R4"])
+    model.train = lambda rollout: None
+    model.learn(32)
+    assert model.rollout_path == "native"
+    change(model.policy)
+    assert model.rollout_path.startswith("torch: ")
+
+
+@pytest.mark.parametrize("part", ["actor", "critic"])
+def test_a_layer_that_is_replaced_between_rollouts_is_the_one_that_acts(part):
+    model = rlox.PPO("CartPole-v1", n_envs=2, n_steps=16, optimizations=[*ON, "R4"])
+    rollouts = []
+    model.train = rollouts.append
+    model.learn(32)
+    getattr(model.policy, part)[0] = nn.Linear(4, 64)
+    model.learn(32)
+    assert model.rollout_path == "native"
+    evaluated_again(model, rollouts[1])

@@ -23,6 +23,7 @@ from rlox.learner.policies import (
 )
 
 if TYPE_CHECKING:
+    from rlox.learner.algorithm import Algorithm
     from rlox.learner.ppo import PPO
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
@@ -231,6 +232,20 @@ def vector(params: list[Tensor]) -> NDArray[np.float32]:
             return torch.cat([param.detach().flatten() for param in params]).numpy()
         end += param.nbytes
     return first.as_strided(((end - first.data_ptr()) // first.itemsize,), (1,)).numpy()
+
+
+def network_input(
+    model: "Algorithm", see: Callable[[Tensor], Tensor] | None, obs: NDArray[Any]
+) -> NDArray[np.float32]:
+    """The networks' input for rows of observations, `[n, inputs]`; with None for `see` these are
+    the rows, as floats."""
+    if see is None and obs.dtype == np.float32:
+        return obs
+    rows = model._tensor(obs)
+    with torch.no_grad():
+        seen = rows if see is None else see(rows)
+    found: NDArray[np.float32] = seen.contiguous().numpy()
+    return found
 
 
 def require_plain_parameters(params: list[Tensor]) -> None:

@@ -24,6 +24,7 @@ from rlox.learner.native.networks import (
     Unfit,
     Watch,
     actor_critic_networks,
+    network_input,
     require_plain_parameters,
     require_room,
     vector,
@@ -138,25 +139,17 @@ class NativeRollouts:
             if policy.see is not None:
                 acted_on.append(obs)
             if cut_short is not None:
-                cut_short = cut_short[0], self._input(cut_short[1], policy)
+                cut_short = cut_short[0], network_input(model, policy.see, cut_short[1])
             rewards = np.ascontiguousarray(rewards, np.float64)
-            return self._input(obs, policy), rewards, dones, cut_short
+            return network_input(model, policy.see, obs), rewards, dones, cut_short
 
-        obs, how = self._input(acted_on[0], policy), self._how(parts)
+        obs, how = network_input(model, policy.see, acted_on[0]), self._how(parts)
         columns = _core.collect_python_rollout(step, obs, **how, nvec=policy.nvec, bits=policy.bits)
         if columns is None:
             return None
         if policy.see is not None:  # a rollout has what was given to `see`, as torch's has
             columns["obs"] = model._tensor(np.stack(acted_on)).numpy()
         return self._booked(columns, steps.idle)
-
-    def _input(self, rows: NDArray[Any], policy: ActorCriticNetworks) -> NDArray[np.float32]:
-        """What the networks are given for rows of observations."""
-        if policy.see is None and rows.dtype == np.float32:
-            return rows
-        tensor = self.model._tensor(rows)
-        with torch.no_grad():
-            return (tensor if policy.see is None else policy.see(tensor)).numpy()
 
     def _how(self, parts: Parts) -> dict[str, Any]:
         """The arguments that both functions of Rust take, with the next stream."""

@@ -19,6 +19,7 @@ from rlox.learner.native.networks import (
     Watch,
     actor_network,
     critic_networks,
+    network_input,
     require_plain_adam,
     require_plain_parameters,
 )
@@ -135,13 +136,8 @@ class NativeUpdate:
 
     def _input(self, model: "SAC", obs: NDArray[Any]) -> NDArray[np.float32]:
         """The networks' input for rows of observations."""
-        if self.see is None and obs.dtype == np.float32:
-            return obs
-        rows = model._tensor(obs)
-        with torch.no_grad():
-            seen = rows if self.see is None else self.see._seen(rows)
-        found: NDArray[np.float32] = seen.contiguous().numpy()
-        return found
+        see = None if self.see is None else self.see._seen
+        return network_input(model, see, obs)
 
     def act(self, model: "SAC", obs: NDArray[Any]) -> NDArray[np.float32]:
         """Actions `[n, act_dim]` that the policy draws for `obs`, `[n, obs_dim]`."""

@@ -367,7 +367,7 @@ class Algorithm(InEnvs, Saved):
 
     def _log(self, figures: Mapping[str, float]) -> None:
         """Record figures with the mean of the latest episodes, and show them."""
-        self._record_episodes()
+        self._record_figures()
         self.logger.record({**figures, "train/learning_rate": self._learning_rate.value})
         if self._shows():
             self.logger.dump(self.num_timesteps)
@@ -375,10 +375,10 @@ class Algorithm(InEnvs, Saved):
     def dump_logs(self, iteration: int = 0) -> None:
         """Show and write the present figures, with the mean of the latest episodes. `iteration` is
         not shown; it is an argument for programs written for Stable-Baselines3."""
-        self._record_episodes()
+        self._record_figures()
         self.logger.dump(self.num_timesteps)
 
-    def _record_episodes(self) -> None:
+    def _record_figures(self) -> None:
         """Record the means of the latest episodes."""
         if self.episode_returns:
             self.logger.record(

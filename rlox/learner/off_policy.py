@@ -128,6 +128,7 @@ class OffPolicy(Algorithm):
         try:
             with torch_settings(*self._torch_settings()), self._torch_held():
                 self._update(gradient_steps)
+            self._record_figures()
         finally:
             self.batch_size = own
 
@@ -147,7 +148,12 @@ class OffPolicy(Algorithm):
                 self._moves_targets = number % self.target_update_interval == 0
                 self.train_once()
         self._n_updates += updates
-        self.logger.record("train/n_updates", self._n_updates)
+
+    def _record_figures(self) -> None:
+        """Record the means of the latest episodes, and the figures of the latest update."""
+        super()._record_figures()
+        figures = {name: float(value) for name, value in self._figures.items()}
+        self.logger.record({**figures, "train/n_updates": self._n_updates})
 
     def save_replay_buffer(self, path: str | Path | IO[bytes]) -> None:
         """Write the transitions of the replay buffer, the oldest first, as `save` writes. A path
@@ -223,7 +229,7 @@ class OffPolicy(Algorithm):
             every = self._log_interval
             if every and shown // every < len(self.episode_returns) // every:
                 shown = len(self.episode_returns)
-                self._log({name: float(value) for name, value in self._figures.items()})
+                self._log({})
 
     def _has_enough(self) -> bool:
         """Whether updates may begin, and the buffer has transitions for them: after `load` it has

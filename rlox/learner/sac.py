@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -44,7 +44,6 @@ from rlox.learner.seams import StepByParameter
 # Defaults of `SAC("MlpPolicy", env)`, which are Stable-Baselines3's, and of `SAC(env)`.
 THEIRS = {"learning_starts": 100, "gradient_steps": 1, "n_envs": 1}
 SHORT = {"learning_starts": 1000, "gradient_steps": -1}
-KNOWN_TO_POLICY = {"policy", "critic", "critic_target"}  # under Stable-Baselines3's names
 
 
 class Batch(NamedTuple):
@@ -57,6 +56,20 @@ class Batch(NamedTuple):
     terminated: Tensor
     weights: Tensor | None = None
     indices: NDArray[np.int64] | None = None
+
+
+class _KnownToPolicy:
+    """An attribute of SAC whose new value the policy learns of, since users of Stable-Baselines3
+    find critics there. Without `__get__`, reading it takes no longer than reading another one."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, model: "SAC", value: nn.Module) -> None:
+        held = vars(model)
+        held[self._name] = value
+        if "critic_target" in held and isinstance(model.policy, SacPolicy):
+            model.policy.critics = model.critic, model.critic_target
 
 
 class SAC(OffPolicy):
@@ -122,6 +135,9 @@ class SAC(OffPolicy):
         "critic.optimizer": "critic_optimizer",
         "ent_coef_optimizer": "alpha_optimizer",
     }
+    policy: StochasticPolicy = cast(Any, _KnownToPolicy())
+    critic: nn.Module = cast(Any, _KnownToPolicy())
+    critic_target: nn.Module = cast(Any, _KnownToPolicy())
     _squashes = True
     _usual_log_interval = 4
     _moves_targets = True
@@ -236,12 +252,6 @@ class SAC(OffPolicy):
     def actor(self) -> StochasticPolicy:
         """The policy, under Stable-Baselines3's name."""
         return self.policy
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        known = name in KNOWN_TO_POLICY and hasattr(self, "critic_target")
-        if known and isinstance(self.policy, SacPolicy):
-            self.policy.critics = self.critic, self.critic_target
 
     def _choose_update(self) -> None:
         """R9: updates run in Rust if Rust can run all of their parts."""

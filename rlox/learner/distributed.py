@@ -57,6 +57,7 @@ class Workers:
         self._cost = ExchangeCost()
         self._collecting: Sequence[float] = ()  # seconds of the last rollout, by rank
         self._exchanging = 0.0  # seconds since then
+        self._joins = False  # whether the latest update ran in Rust in every worker
 
     @classmethod
     def join(cls, device: torch.device) -> Self | None:
@@ -99,12 +100,37 @@ class Workers:
         rollout = model.collect_rollout()
         collecting, self._exchanging = perf_counter() - began, 0.0
         episodes = model.episode_returns[seen:], model.episode_lengths[seen:]
-        own = (rollout is None, collecting, *episodes)
         with model.timing.add_time("gather"):
-            stopped, self._collecting, returns, lengths = zip(*self.gathered(own), strict=True)
+            told = self._told(model, rollout is None, collecting, *episodes)
+        stopped, self._collecting, returns, lengths = zip(*told, strict=True)
         model.episode_returns[seen:] = chain.from_iterable(returns)
         model.episode_lengths[seen:] = chain.from_iterable(lengths)
         return None if any(stopped) else rollout
+
+    def _told(
+        self,
+        model: "PPO",
+        stopped: bool,
+        collecting: float,
+        returns: Sequence[float],
+        lengths: Sequence[int],
+    ) -> list[tuple[bool, float, list[float], list[int]]]:
+        """What every worker tells of its rollout, by rank. All tell as many numbers, since one
+        exchange of a fixed size takes half the time of one of any object."""
+        most = model.n_steps * model.n_envs  # an episode for each step
+        own = torch.zeros(3 + 2 * most, dtype=torch.float64)
+        said = [stopped, collecting, len(returns), *returns, *lengths]
+        own[: len(said)] = torch.tensor(said, dtype=torch.float64)
+        own = own.to(model.device)
+        told = [torch.empty_like(own) for _ in range(self.size)]
+        with self._together():
+            dist.all_gather(told, own)
+        found = []
+        for one in told:
+            stop, seconds, n = one[:3].tolist()
+            ends = one[3 : 3 + 2 * int(n)].view(2, -1)
+            found.append((bool(stop), seconds, ends[0].tolist(), ends[1].int().tolist()))
+        return found
 
     def train(
         self, model: "PPO", rollout: "Rollout"
@@ -126,8 +152,14 @@ class Workers:
     ) -> Sequence[float] | NDArray[np.float32] | None:
         native = model._native
         with model.timing.add_time("gather"):
-            if self._all_say(native is not None, model.device):
-                joined = type(rollout)(*self._joined(rollout, model.n_envs))
+            # Votes go with the rollouts as long as all workers update in Rust. Otherwise rollouts
+            # are not exchanged, and votes go alone.
+            if self._joins or self._all_say(native is not None, model.device):
+                vote = torch.full((len(rollout.obs),), native is not None, device=model.device)
+                *columns, votes = self._joined([*rollout, vote], model.n_envs)
+                self._joins = bool(votes.all())
+            if self._joins:
+                joined = type(rollout)(*columns)
             elif native is not None:
                 native = model._native = None
                 model.update_path = "torch: another worker's has to be"

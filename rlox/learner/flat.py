@@ -38,6 +38,11 @@ class Flat:
         """`tensors` as NumPy arrays."""
         return tuple(tensor.numpy() for tensor in self.tensors)
 
+    @cached_property
+    def counts(self) -> NDArray[Any] | Tensor:
+        """`steps`; on the CPU as a NumPy array, which is counted up in less time."""
+        return self.steps.numpy() if self.steps.device.type == "cpu" else self.steps
+
     def _adopt_moments(self, states: list[dict[str, Tensor]], at: torch.device) -> None:
         steps = {float(state.get("step", 0.0)) for state in states}
         if len(steps) > 1:
@@ -68,9 +73,10 @@ class Flat:
     def begin_step(self) -> tuple[float, float, float, float, int]:
         """Count a step of Adam; returns lr, beta1, beta2, eps, and the step's number."""
         assert self.optimizer is not None
-        self.steps += 1
+        counts = self.counts
+        counts += 1
         group = self.optimizer.param_groups[0]
-        return group["lr"], *group["betas"], group["eps"], int(self.steps[0])
+        return group["lr"], *group["betas"], group["eps"], int(counts[0])
 
 
 def _gathered(tensors: list[Tensor]) -> Tensor:

@@ -7,19 +7,21 @@ from gymnasium import spaces
 from toys import Clock
 
 import rlox
+from rlox.learner.callbacks import BaseCallback
+from rlox.learner.native.sac_update import NativeUpdate
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.sac import Batch
 
 BOX = spaces.Box(-2, 2, (1,), np.float32)
 
 
-def small(env="Pendulum-v1", obs_dim=3, **arguments):
+def small(env="Pendulum-v1", obs_dim=3, form=rlox.SAC, **arguments):
     defaults = {"seed": 0, "buffer_size": 1000, "learning_starts": 20, "batch_size": 16}
     modules = {
         "policy": SquashedGaussianActor(obs_dim, 1, (16, 16)),
         "critic": TwinCritic(obs_dim, 1, (16, 16)),
     }
-    return rlox.SAC(env, **{**defaults, **modules, **arguments})
+    return form(env, **{**defaults, **modules, **arguments})
 
 
 def a_batch(n=16, **columns):
@@ -204,3 +206,38 @@ def test_learns_a_one_step_task():
     model.learn(700)
     assert abs(model.predict(np.zeros(1), deterministic=True)[0][0] - 1) < 0.3
     assert np.mean(model.episode_returns[-50:]) > np.mean(model.episode_returns[:100]) / 3
+
+
+def hook(model):
+    """At step 30: a hook of the critic, which Rust would not call."""
+    if model.num_timesteps == 30:
+        model.called_at = []
+        model.critic.register_forward_hook(lambda *_: model.called_at.append(model.num_timesteps))
+
+
+class HookingSAC(rlox.SAC):
+    def train_once(self):
+        hook(self)
+        super().train_once()
+
+
+class Hooking(BaseCallback):
+    def on_step(self):
+        hook(self.model)
+        return True
+
+
+@pytest.mark.parametrize(("form", "callback"), [(HookingSAC, None), (rlox.SAC, Hooking())])
+def test_what_the_users_code_changes_in_training_is_heeded(form, callback):
+    model = small(form=form, optimizations=["R9"]).learn(40, callback)
+    assert model.update_path == "torch: the critic has a hook"
+    assert set(model.called_at) == set(range(30, 41))
+
+
+def test_without_code_of_the_users_no_update_looks_for_changes(monkeypatch):
+    model = small(optimizations=["R9"])
+    monkeypatch.setattr(NativeUpdate, "fits", None)
+    model.learn(40)
+    assert model.update_path == "native"
+    with pytest.raises(TypeError):
+        model.train_once()

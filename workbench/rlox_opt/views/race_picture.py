@@ -17,9 +17,12 @@ _LABEL = 40  # of an axis, at least
 
 
 def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
-    """An SVG file, the fastest peer on top; `in_page` it has no style of its own."""
+    """An SVG file, the fastest peer on top; `in_page` it has no style of its own. The race's limit
+    has no bar, since it trains nothing and may be hundreds of times as fast."""
     rows = sorted(found["table"], key=lambda row: -row["sps"])
-    ratios = [row[key] for row in rows for key in ("sps_ratio", "reach_ratio") if row[key]]
+    limit = found["job"].get("limit")
+    trainers = [row for row in rows if row["peer"] != limit]
+    ratios = [row[key] for row in trainers for key in ("sps_ratio", "reach_ratio") if row[key]]
     points = [1.0] + [x for r in ratios for x in (r["ratio"], *(r["ci95"] or ()))]
     x = Axis.around(points, _LEFT, _WIDTH - _RIGHT, more=0.15)
     ticks = sorted(decades(x.low, x.high, (1, 2, 5)), key=lambda tick: abs(math.log(tick)))
@@ -27,7 +30,10 @@ def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
         "pictures/race.svg",
         title=f"{task(found)}: times {found['held_to']}",
         width=_WIDTH,
-        rows=[(row, "ours" if _is_ours(row) else "other") for row in rows],
+        rows=[
+            (row, "limit" if row["peer"] == limit else "ours" if _is_ours(row) else "other")
+            for row in rows
+        ],
         x=x,
         ticks=[Tick(x(tick), f"{tick:g}×", tick == 1) for tick in apart(ticks, x, _LABEL)],
         in_page=in_page,

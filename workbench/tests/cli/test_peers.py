@@ -333,6 +333,15 @@ def test_the_picture_has_the_fastest_on_top_and_bars_from_one() -> None:
         assert 0 <= float(bar.attrib["x"]) <= width - float(bar.attrib["width"])
 
 
+def test_the_limit_is_named_in_the_picture_and_has_no_bar() -> None:
+    found = raced()
+    found["job"] = {**RACE, "limit": "rlox"}
+    svg = ElementTree.fromstring(picture(found))
+    space = "{http://www.w3.org/2000/svg}"
+    assert [bar.attrib["class"] for bar in svg.findall(f"{space}rect")] == ["other", "other"]
+    assert "rlox, the limit" in [text.text for text in svg.findall(f"{space}text")]
+
+
 def test_an_older_record_says_in_words_which_peers_are_of_this_tree() -> None:
     found = raced()
     for row in found["table"]:

@@ -132,5 +132,6 @@ def test_ratios_keep_the_digits_that_their_interval_bears() -> None:
     assert units.estimate(1.003, [0.998, 1.008]) == "1.003× (0.998–1.008)"
     assert units.estimate(1234.5, [1100.0, 1400.0]) == "1,234× (1,100–1,400)"
     assert units.estimate(2.0, [2.0, 2.0]) == "2.00× (2.00–2.00)"
+    assert units.estimate(0.00679, [0.0053, 0.0087]) == "0.0068× (0.005–0.009)"
     assert units.band([4.5, 6.7]) == "4.5–6.7×"
     assert units.band([1, 1.08]) == "1.00–1.08×"

@@ -241,3 +241,12 @@ def test_without_code_of_the_users_no_update_looks_for_changes(monkeypatch):
     assert model.update_path == "native"
     with pytest.raises(TypeError):
         model.train_once()
+
+
+def test_logs_that_are_asked_for_tell_of_the_latest_update():
+    model = small().learn(40)
+    model.dump_logs()
+    assert model.logger.values["train/n_updates"] == 20
+    assert model.logger.values["train/critic_loss"] == float(model._figures["train/critic_loss"])
+    model.train(5, batch_size=16)
+    assert model.logger.values["train/n_updates"] == 25

@@ -55,7 +55,7 @@ def test_speed_phases_and_layers_of_another_build(
     assert speed.self_seconds["gradient_update/backward"] > 0
     assert min(speed.self_seconds.values()) >= -0.01
     # Whole iterations: the window is at least as long as asked for.
-    assert brief.PLAIN_S <= sum(speed.self_seconds.values())
+    assert sum(speed.self_seconds.values()) >= brief.PLAIN_S
     layers = {of.name: of.share for of in attribute(samples, speed.self_seconds)}
     assert sum(layers.values()) == pytest.approx(1)
     assert layers["torch_inference"] > 0.05

@@ -152,8 +152,9 @@ class OffPolicy(Algorithm):
     def _record_figures(self) -> None:
         """Record the means of the latest episodes, and the figures of the latest update."""
         super()._record_figures()
-        figures = {name: float(value) for name, value in self._figures.items()}
-        self.logger.record({**figures, "train/n_updates": self._n_updates})
+        if self._n_updates:
+            figures = {name: float(value) for name, value in self._figures.items()}
+            self.logger.record({**figures, "train/n_updates": self._n_updates})
 
     def save_replay_buffer(self, path: str | Path | IO[bytes]) -> None:
         """Write the transitions of the replay buffer, the oldest first, as `save` writes. A path

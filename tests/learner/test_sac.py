@@ -244,7 +244,10 @@ def test_without_code_of_the_users_no_update_looks_for_changes(monkeypatch):
 
 
 def test_logs_that_are_asked_for_tell_of_the_latest_update():
-    model = small().learn(40)
+    model = small().learn(20)
+    model.dump_logs()
+    assert "train/n_updates" not in model.logger.values
+    model.learn(20, reset_num_timesteps=False)
     model.dump_logs()
     assert model.logger.values["train/n_updates"] == 20
     assert model.logger.values["train/critic_loss"] == float(model._figures["train/critic_loss"])

@@ -1,10 +1,15 @@
-"""SAC's critic with any number of Q functions."""
+"""SAC's critic with any number of Q functions, and how its policy learns of its critics."""
+
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from rlox.learner.arguments import require_integers
-from rlox.learner.policies import TwinCritic, mlp
+from rlox.learner.policies import SacPolicy, TwinCritic, mlp
+
+if TYPE_CHECKING:
+    from rlox.learner.sac import SAC
 
 
 class SeveralCritics(nn.Module):
@@ -37,3 +42,17 @@ def q_functions(
         return TwinCritic(obs_dim, act_dim, hidden, activation)
     require_integers(1, n_critics=n)
     return SeveralCritics(n, obs_dim, act_dim, hidden, activation)
+
+
+class KnownToPolicy:
+    """An attribute of `SAC` whose new value a `SacPolicy` learns of. Without `__get__`, reading it
+    takes no longer than reading another one."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, model: "SAC", value: nn.Module) -> None:
+        held = vars(model)
+        held[self._name] = value
+        if "critic_target" in held and isinstance(model.policy, SacPolicy):
+            model.policy.critics = model.critic, model.critic_target

@@ -33,10 +33,11 @@ from rlox.learner.arguments import (
     require_one_of,
 )
 from rlox.learner.compiled_sac import EagerUpdate, Updated
+from rlox.learner.critics import KnownToPolicy
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate, warn_of_float32
 from rlox.learner.off_policy import OffPolicy, TrainFreq, bootstraps_time_limits
-from rlox.learner.policies import SacPolicy, StochasticPolicy, Temperature, frozen, learning_part
+from rlox.learner.policies import StochasticPolicy, Temperature, frozen, learning_part
 from rlox.learner.policy_arguments import sac_networks, with_sde
 from rlox.learner.schedules import Schedule
 from rlox.learner.seams import StepByParameter
@@ -56,20 +57,6 @@ class Batch(NamedTuple):
     terminated: Tensor
     weights: Tensor | None = None
     indices: NDArray[np.int64] | None = None
-
-
-class _KnownToPolicy:
-    """An attribute of SAC whose new value the policy learns of, since users of Stable-Baselines3
-    find critics there. Without `__get__`, reading it takes no longer than reading another one."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __set__(self, model: "SAC", value: nn.Module) -> None:
-        held = vars(model)
-        held[self._name] = value
-        if "critic_target" in held and isinstance(model.policy, SacPolicy):
-            model.policy.critics = model.critic, model.critic_target
 
 
 class SAC(OffPolicy):
@@ -135,12 +122,11 @@ class SAC(OffPolicy):
         "critic.optimizer": "critic_optimizer",
         "ent_coef_optimizer": "alpha_optimizer",
     }
-    policy: StochasticPolicy = cast(Any, _KnownToPolicy())
-    critic: nn.Module = cast(Any, _KnownToPolicy())
-    critic_target: nn.Module = cast(Any, _KnownToPolicy())
+    policy: StochasticPolicy = cast(Any, KnownToPolicy())
+    critic: nn.Module = cast(Any, KnownToPolicy())
+    critic_target: nn.Module = cast(Any, KnownToPolicy())
     _squashes = True
     _usual_log_interval = 4
-    _moves_targets = True
     _looks = True  # before each update, whether the user's code has changed what is learnt
 
     def __init__(

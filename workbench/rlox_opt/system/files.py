@@ -63,25 +63,20 @@ class NotWrittenError(OSError):
 
 def check_folder(folder: Path) -> None:
     """Check that new files can be written in a folder, by writing one; finding out after the work
-    would lose the work. A missing folder is made, and removed again.
+    would lose the work. Of a missing folder the nearest one above it that is there is checked: if
+    it were made and removed again, it could vanish while another process writes to it.
 
     Raises:
         NotWrittenError: files cannot be written there.
     """
-    made: list[Path] = []
     try:
-        for part in (*reversed(folder.parents), folder):
-            if not part.exists():
-                part.mkdir(exist_ok=True)
-                made.append(part)
-        with _beside(folder) as trial:
+        there = next(
+            part for part in (folder, *folder.parents) if part.exists() or part.is_symlink()
+        )
+        with _beside(there) as trial:
             trial.write_bytes(_BLOCK)
     except OSError as error:
         raise NotWrittenError(folder, error) from error
-    finally:
-        for part in reversed(made):
-            with contextlib.suppress(OSError):  # another process has put a file there
-                part.rmdir()
 
 
 def write(path: Path, content: str | bytes) -> Path:

@@ -302,7 +302,6 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         command,
         env=os.environ | {"PYTHONPATH": path},
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
     )

@@ -7,6 +7,7 @@ import os
 import resource
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,11 @@ def test_a_check_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for folder in (tmp_path, tmp_path / "a" / "b", Path(), Path("c/d")):
         files.check_folder(folder)
     assert not list(tmp_path.iterdir())
+
+
+def test_checks_at_once_do_not_disturb_one_another(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(files.check_folder, [tmp_path / "a" / "b"] * 1_000))
 
 
 def test_what_is_no_text_file_is_refused_with_its_name(tmp_path: Path) -> None:

@@ -121,12 +121,8 @@ class Workers:
         own = torch.zeros(3 + 2 * most, dtype=torch.float64)
         said = [stopped, collecting, len(returns), *returns, *lengths]
         own[: len(said)] = torch.tensor(said, dtype=torch.float64)
-        own = own.to(model.device)
-        told = [torch.empty_like(own) for _ in range(self.size)]
-        with self._together():
-            dist.all_gather(told, own)
         found = []
-        for one in told:
+        for one in self._of_all(own.to(model.device)):
             stop, seconds, n = one[:3].tolist()
             ends = one[3 : 3 + 2 * int(n)].view(2, -1)
             found.append((bool(stop), seconds, ends[0].tolist(), ends[1].int().tolist()))
@@ -222,13 +218,18 @@ class Workers:
             dist.all_reduce(votes, dist.ReduceOp.MIN)
         return bool(votes)
 
+    def _of_all(self, own: Tensor) -> list[Tensor]:
+        """Every worker's tensor, by rank; they have one shape."""
+        of_all = [torch.empty_like(own) for _ in range(self.size)]
+        with self._together():
+            dist.all_gather(of_all, own)
+        return of_all
+
     def _joined(self, columns: Sequence[Tensor], n_envs: int) -> list[Tensor]:
         """`[n_steps * n_envs, …]` of each worker as `[n_steps * size * n_envs, …]`, step-major."""
         packed = torch.cat([column.contiguous().view(-1).view(torch.uint8) for column in columns])
-        told = [torch.empty_like(packed) for _ in range(self.size)]
-        with self._together():
-            dist.all_gather(told, packed)
-        parts = zip(*(torch.split(one, [c.nbytes for c in columns]) for one in told), strict=True)
+        sizes = [column.nbytes for column in columns]
+        parts = zip(*(torch.split(one, sizes) for one in self._of_all(packed)), strict=True)
         joined = []
         for column, of_all in zip(columns, parts, strict=True):
             # Cloned, since a view as eight-byte numbers needs aligned memory.

@@ -9,7 +9,7 @@ from typing import Any
 from rlox_opt.views import html, units
 from rlox_opt.views.markdown import table_lines
 from rlox_opt.views.model import Section, Table
-from rlox_opt.views.race_picture import picture, task
+from rlox_opt.views.race_picture import picture, task, trainers
 from rlox_opt.views.tables import origin
 
 
@@ -81,9 +81,7 @@ def page(found: Mapping[str, Any]) -> str:
         Section("peers", "Peers", [], [who]),
     ]
     left_out = [f"{name} {why}" for name, why in found["left_out"].items()]
-    limit = found["job"].get("limit")  # which trains nothing
-    trainers = [row for row in found["table"] if row["peer"] != limit]
-    fastest = max(trainers or found["table"], key=lambda row: row["sps"])
+    fastest = max(trainers(found) or found["table"], key=lambda row: row["sps"])
     figures = [
         ("steps per second", units.count(round(fastest["sps"]))),
         ("the fastest", fastest["peer"]),

@@ -20,9 +20,8 @@ def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
     """An SVG file, the fastest peer on top; `in_page` it has no style of its own. The race's limit
     has no bar, since it trains nothing and may be hundreds of times as fast."""
     rows = sorted(found["table"], key=lambda row: -row["sps"])
-    limit = found["job"].get("limit")
-    trainers = [row for row in rows if row["peer"] != limit]
-    ratios = [row[key] for row in trainers for key in ("sps_ratio", "reach_ratio") if row[key]]
+    racing = trainers(found)
+    ratios = [row[key] for row in racing for key in ("sps_ratio", "reach_ratio") if row[key]]
     points = [1.0] + [x for r in ratios for x in (r["ratio"], *(r["ci95"] or ()))]
     x = Axis.around(points, _LEFT, _WIDTH - _RIGHT, more=0.15)
     ticks = sorted(decades(x.low, x.high, (1, 2, 5)), key=lambda tick: abs(math.log(tick)))
@@ -31,13 +30,18 @@ def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
         title=f"{task(found)}: times {found['held_to']}",
         width=_WIDTH,
         rows=[
-            (row, "limit" if row["peer"] == limit else "ours" if _is_ours(row) else "other")
+            (row, "limit" if row not in racing else "ours" if _is_ours(row) else "other")
             for row in rows
         ],
         x=x,
         ticks=[Tick(x(tick), f"{tick:g}×", tick == 1) for tick in apart(ticks, x, _LABEL)],
         in_page=in_page,
     ) + Markup("\n")
+
+
+def trainers(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rows of the table but that of the race's limit, which trains nothing."""
+    return [row for row in found["table"] if row["peer"] != found["job"].get("limit")]
 
 
 def task(found: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import math
 import random
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -51,6 +52,7 @@ class Comparison:
     judgements: dict[str, Judgement] = field(default_factory=dict)
     seconds: dict[str, list[float]] = field(default_factory=dict)  # that restarts took
     own: Mapping[str, float] = field(default_factory=dict)
+    _taken: Counter[str] = field(default_factory=Counter)  # looks that may have erred
 
     def threshold(self, name: str) -> float:
         """A benchmark's threshold, as a log-ratio."""
@@ -125,6 +127,7 @@ class Comparison:
             name: look - done[name]
             for name in self.undecided()
             if (look := next_look(done[name], most, self.looks)) is not None
+            and (self.patient or self._taken[name] < len(self.looks))
         }
         left = _SURE * (until - time.monotonic())
         if chosen := self._in_time(batch, left):
@@ -139,8 +142,9 @@ class Comparison:
         """The benchmarks for which enough restarts for a verdict are left, where the time does not
         bring any to its next look.
 
-        Fewer restarts than at the first look can show a large change. Such a benchmark gets this
-        look instead of later ones, so that it errs no more often.
+        Fewer restarts than at the first look can show a large change. If there is time for more
+        looks after all, a benchmark gets this one instead of its last, so that it errs no more
+        often.
         """
         if self.patient:
             return {}
@@ -198,8 +202,10 @@ class Comparison:
         kept = {
             name: judgement
             for name, judgement in self.judgements.items()
-            if not self.patient and (_settled(judgement) or judgement.restarts == len(ratios[name]))
+            if not self.patient and name in ratios  # it may have failed since
+            if _settled(judgement) or judgement.restarts == len(ratios[name])
         }
+        self._taken.update(n for n, of in ratios.items() if n not in kept and len(of) >= LEAST)
         self.judgements = judge(ratios, self.band, kept, self.level, self.own)
 
     @property

@@ -231,13 +231,19 @@ class ProcessEach:
         core = rng.choice(sorted(cores))
         os.sched_setaffinity(0, cores - {core})
         try:
-            for side in self._asks:
-                self._do(side, "pin", core)
+            self._pin(core)
             yield
-            for side in self._asks:
-                self._do(side, "pin", None)
+            self._pin(None)
+        except SideError as error:
+            if not error.ended:  # the same processes run the next benchmark
+                self._pin(None)
+            raise
         finally:
             os.sched_setaffinity(0, cores)
+
+    def _pin(self, core: int | None) -> None:
+        for side in self._asks:
+            self._do(side, "pin", core)
 
     def value(self, side: str) -> float:
         return float(self._do(side, "value"))

@@ -1,6 +1,7 @@
 """Packages side by side in one process: each benchmark meets its own, and fails alone."""
 
 import math
+import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -54,6 +55,22 @@ class Skipped:
 
     def time_skipped(self):
         pass
+"""
+
+LEAVES = """
+import gc
+import os
+
+def time_fails():  # where it is moved to one core, or else where the garbage collector is off
+    if os.environ["TOY_FAILS"] == "late" and len(os.sched_getaffinity(0)) > 1:
+        return
+    raise RuntimeError("no such thing")
+
+def track_cores():
+    return len(os.sched_getaffinity(0))
+
+def track_collects():
+    return 1 + gc.isenabled()
 """
 
 MEETING = """
@@ -151,6 +168,24 @@ def test_what_fails_loses_its_own_result_and_no_other(make: Make, name: str, rea
     assert reason in failure.reason
     assert all(isinstance(reading, Reading) for reading in found.values())
     assert len(found) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes are not moved here")
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_what_fails_leaves_neither_its_core_nor_the_garbage_uncollected(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    monkeypatch.setenv("TOY_FAILS", when)
+    packages = make({}, {})
+    (tmp_path / "benchmarks" / "leaves.py").write_text(LEAVES)
+    rng = random.Random(1)
+    with packages._running(rng) as running:
+        packages._contest(running, "leaves.time_fails", rng)
+        cores = packages._tracked(running, "leaves.track_cores", rng)
+        collects = packages._tracked(running, "leaves.track_collects", rng)
+    assert isinstance(cores, Reading)
+    assert isinstance(collects, Reading)
+    assert (cores.base, collects.base) == (len(os.sched_getaffinity(0)), 2)
 
 
 def test_values_are_compared_and_peaks_in_processes_of_their_own(make: Make) -> None:

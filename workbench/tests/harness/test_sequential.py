@@ -60,6 +60,20 @@ def test_a_failure_is_kept_and_not_tried_again() -> None:
     assert comparison.judgements.keys() == {"steady"}
 
 
+def test_a_failure_after_a_look_costs_that_benchmark_alone() -> None:
+    comparison, noisy = Comparison(["noisy", "fickle"]), Restarts()
+
+    def restart(names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
+        for name in names:
+            ((_, reading),) = noisy(["noisy"], seed)
+            late = len(comparison.readings.get(name, ())) > LOOKS[0]
+            yield name, Failure("head", "MemoryError") if late and name == "fickle" else reading
+
+    comparison.run(restart, most=LOOKS[1])
+    assert comparison.failures.keys() == {"fickle"}
+    assert comparison.judgements.keys() == {"noisy"}
+
+
 def test_all_failing_ends_at_once() -> None:
     restarts, comparison = Restarts(), Comparison(["fails"])
     comparison.run(restarts)
@@ -122,6 +136,16 @@ def test_a_change_of_many_times_is_found_where_time_does_not_suffice_for_five_re
     assert clock.now <= 80.0
     assert comparison.judgements["many times"].restarts == LEAST
     assert comparison.judgements["many times"].verdict == "slower"
+
+
+def test_a_look_at_few_restarts_takes_the_place_of_the_last_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Time held in reserve suffices for three restarts, and all of it for more than forty."""
+    clock = Clock(monkeypatch, {"noisy": 3.0})
+    comparison = Comparison(["noisy"])
+    comparison.run(clock, budget_s=200.0, reserve_s=190.0)
+    assert comparison.judgements["noisy"].restarts == LOOKS[-2]
 
 
 def test_what_is_decided_early_gives_its_time_to_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,18 +163,27 @@ class Prepared:
 def timed(call: Callable[[], object], calls: int, timer: Any = time.perf_counter) -> float:
     """Seconds that the calls take together. Samplers recognise calls by this function in the stack,
     and leave out what is done between calls."""
+    with without_gc():
+        began = _now_ns()
+        start = timer()
+        for _ in itertools.repeat(None, calls):
+            call()
+        seconds = timer() - start
+        if _spans is not None:
+            _spans.append((began, _now_ns()))
+    return float(seconds)
+
+
+@contextmanager
+def without_gc() -> Iterator[None]:
+    """In this block Python collects no garbage."""
     was = gc.isenabled()
     gc.disable()
-    began = _now_ns()
-    start = timer()
-    for _ in itertools.repeat(None, calls):
-        call()
-    seconds = timer() - start
-    if _spans is not None:
-        _spans.append((began, _now_ns()))
-    if was:
-        gc.enable()
-    return float(seconds)
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 _spans: list[tuple[int, int]] | None = None

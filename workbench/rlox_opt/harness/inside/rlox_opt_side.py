@@ -33,7 +33,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from rlox_opt_prepared import Prepared, Skipped, end_what_came_back, spans
+from rlox_opt_prepared import Prepared, Skipped, end_what_came_back, spans, without_gc
 from rlox_opt_suite import Benchmark, Suite, discovered, told
 
 _SLICE_S = 0.00025  # the shortest slice; reading the clock twice takes less than 0.1 % of it
@@ -227,12 +227,11 @@ class Arena:
         for number in rng.sample(numbers, len(numbers)):
             self.time(number, calls, 0)
         gc.collect()
-        gc.disable()
-        end = time.perf_counter() + seconds
-        while len(times[0]) < _LEAST_ROUNDS or time.perf_counter() < end:
-            for number in rng.sample(numbers, len(numbers)):
-                times[number].append(self.time(number, calls, 0)[0] / calls)
-        gc.enable()
+        with without_gc():
+            end = time.perf_counter() + seconds
+            while len(times[0]) < _LEAST_ROUNDS or time.perf_counter() < end:
+                for number in rng.sample(numbers, len(numbers)):
+                    times[number].append(self.time(number, calls, 0)[0] / calls)
         return times
 
     def call(self, n: int) -> list[tuple[int, int]]:

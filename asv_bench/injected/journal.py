@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlox_opt.system.files import add_row, read_rows
 from rlox_opt.system.progress import Lines
 
 Row = dict[str, Any]
@@ -29,14 +29,12 @@ class Step:
 
 
 class Journal:
-    """The rows of a file; a row that a crash left unfinished is ignored."""
+    """The rows of a file."""
 
     def __init__(self, path: Path, bearable: tuple[type[Exception], ...]) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._bearable = bearable
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        self.rows = [row for row in map(_parsed, lines) if row]
+        self.rows: list[Row] = read_rows(path)
 
     def of(self, key: Mapping[str, Any]) -> Row | None:
         """The last row that matches `key` and is no failure."""
@@ -89,18 +87,8 @@ class Journal:
 
     def _add(self, row: Row) -> None:
         self.rows.append(row)
-        with self._path.open("a", encoding="utf-8") as file:
-            # A line break first, since an unfinished line may stand before.
-            file.write(f"\n{json.dumps(row)}\n")
+        add_row(row, self._path)
 
     def _seconds(self, tool: str) -> float:
         took = [row["wall_seconds"] for row in self.rows if row["tool"] == tool]
         return statistics.fmean(took) if took else GUESS_S.get(tool, 5.0)
-
-
-def _parsed(line: str) -> Row | None:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    return row if isinstance(row, dict) else None

@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import itertools
 import json
-import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,13 +23,12 @@ from typing import Any
 import numpy as np
 from curves import picture
 from rlox_opt.plan.comparing import provenance
-from rlox_opt.plan.unfinished import kept
 from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
 from rlox_opt.race.environments import Peer, Training
-from rlox_opt.stats.student import t_quantile, welch
+from rlox_opt.stats.student import mean_interval, t_quantile, welch
 from rlox_opt.system import machine
-from rlox_opt.system.files import add_row
+from rlox_opt.system.files import add_row, read_rows
 from rlox_opt.views.tables import origin
 
 PROJECT = Project.find(Path(__file__).parent)
@@ -112,8 +110,8 @@ def compare(
     peers = {name: arm(name, job["algo"]) for name in names}
     path = out / f"{task}.jsonl"
     keys = {name: key_of(peer, job) for name, peer in peers.items()}
-    rows = {(r["arm"], r["seed"]): r for r in kept(path) if r["key"] == keys.get(r["arm"])}
-    missing = [pair for pair in itertools.product(names, range(n_seeds)) if pair not in rows]
+    known = {(r["arm"], r["seed"]): r for r in read_rows(path) if r["key"] == keys.get(r["arm"])}
+    missing = [pair for pair in itertools.product(names, range(n_seeds)) if pair not in known]
     missing.sort(key=lambda pair: pair[1])  # seed after seed: an interruption leaves whole ones
 
     def run(name: str, seed: int) -> dict[str, Any]:
@@ -127,11 +125,11 @@ def compare(
         running = {pool.submit(run, *pair): pair for pair in missing}
         try:
             for done in as_completed(running):
-                rows[running[done]] = done.result()
+                known[running[done]] = done.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    finals = {name: [rows[name, seed]["final"] for seed in range(n_seeds)] for name in names}
+    finals = {name: [known[name, seed]["final"] for seed in range(n_seeds)] for name in names}
     held_to = [name for name in ("sb3", "baseline") if name in names]
     return {
         "task": task,
@@ -139,8 +137,10 @@ def compare(
         "job": job,
         "random": random_return(job["env_id"]),
         "returns": finals,
-        "curves": {n: [rows[n, seed]["curve"] for seed in range(n_seeds)] for n in names},
-        "intervals": {name: mean_interval(finals[name]) for name in names},
+        "curves": {n: [known[n, seed]["curve"] for seed in range(n_seeds)] for n in names},
+        "intervals": {
+            name: mean_interval(finals[name], 0.05) if n_seeds > 1 else None for name in names
+        },
         "differences": {
             name: {to: welch_interval(finals[name], finals[to]) for to in held_to if to != name}
             for name in names
@@ -164,14 +164,6 @@ def random_return(env_id: str, episodes: int = 50) -> float:
             total, ended = total + float(reward), terminated or truncated
         returns.append(total)
     return float(np.mean(returns))
-
-
-def mean_interval(values: list[float]) -> tuple[float, float] | None:
-    """95 % interval of a mean; None for a single value."""
-    if len(values) < 2:
-        return None
-    half = t_quantile(0.05, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
-    return float(np.mean(values) - half), float(np.mean(values) + half)
 
 
 def welch_interval(

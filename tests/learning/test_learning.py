@@ -116,7 +116,7 @@ def test_a_training_that_ends_after_another_failed_is_kept(
     monkeypatch.setattr(seeds, "train", train)
     with pytest.raises(RuntimeError, match="as planned"):
         seeds.compare("ppo-cartpole", ("sb3", "R2"), 1, tmp_path, total=10_000)
-    assert [row["arm"] for row in seeds.kept(tmp_path / "ppo-cartpole.jsonl")] == ["sb3"]
+    assert [row["arm"] for row in seeds.read_rows(tmp_path / "ppo-cartpole.jsonl")] == ["sb3"]
 
 
 def test_a_worse_arm_shows_and_one_equal_to_the_bit_says_so(

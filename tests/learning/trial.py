@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 import seeds
-from rlox_opt.plan.unfinished import kept
 from rlox_opt.race import environments as racing
 from rlox_opt.stats.student import t_quantile, welch
 from rlox_opt.system import git, machine
-from rlox_opt.system.files import add_row, write
+from rlox_opt.system.files import add_row, read_rows, write
 from rlox_opt.system.schema import read
 
 HERE = Path(__file__).parent
@@ -71,7 +70,7 @@ def planned(task: str) -> range:
 
 def rows_of(task: str, out: Path) -> list[Row]:
     """The planned rows, one for each seed: if two machines ran one, the first."""
-    by_seed = {row["seed"]: row for row in reversed(kept(out / f"{task}.jsonl"))}
+    by_seed = {row["seed"]: row for row in reversed(read_rows(out / f"{task}.jsonl"))}
     return [by_seed[seed] for seed in planned(task) if seed in by_seed]
 
 
@@ -190,6 +189,7 @@ def tell(out: Path) -> str:
     """The table of all that was run, as Markdown."""
     lines: list[str] = []
     of: Counter[str] = Counter()
+    crashed = len(read_rows(out / CRASHES))
     for task in PLAN:
         if rows := rows_of(task, out):
             random = seeds.random_return(seeds.TASKS[task]["env_id"], 100)
@@ -204,7 +204,7 @@ def tell(out: Path) -> str:
             "deviation; the difference, native minus Stable-Baselines3, with its 95 % interval "
             "(Welch); what the native path has lost at most (95 %, one-sided) of what "
             "Stable-Baselines3 gains over a random policy. A task has a verdict when all its pairs "
-            f"are there. Trainings that crashed and were run again: {len(kept(out / CRASHES))}.",
+            f"are there. Trainings that crashed and were run again: {crashed}.",
             "",
             "| Task | Figure | Stable-Baselines3 | native | difference | lost at most | verdict "
             "| pairs |",

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.system.files import add_row, read_text, understood, write, write_new
+from rlox_opt.system.files import add_row, read_rows, write, write_new
 
 
 class Unfinished:
@@ -19,26 +19,20 @@ class Unfinished:
     def __init__(self, folder: Path, name: str, what: Any) -> None:
         text = json.dumps(what, sort_keys=True)
         self.path = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.jsonl"
-        self.rows = kept(self.path)
+        self.rows = read_rows(self.path)
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row to the file."""
         add_row(row, self.path)
         self.rows.append(row)
 
-    def forget(self) -> None:
-        """Remove the file, so that the next command begins anew."""
-        self.path.unlink(missing_ok=True)
-
-
-def kept(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file, the oldest first; none without a file. Raises NotReadError."""
-    text = read_text(path) if path.exists() else ""
-    whole = text[: text.rfind("\n") + 1]  # a killed process may have written half a line
-    if whole != text:
-        write(path, whole)
-    with understood(path, "list of runs"):
-        return [json.loads(line) for line in whole.splitlines()]
+    def forget(self, wanted: Callable[[dict[str, Any]], bool] = lambda row: True) -> None:
+        """Remove the `wanted` rows, so that the next command begins anew."""
+        others = [row for row in read_rows(self.path) if not wanted(row)]
+        if others:
+            write(self.path, "".join(json.dumps(row) + "\n" for row in others))
+        else:
+            self.path.unlink(missing_ok=True)
 
 
 def write_record(

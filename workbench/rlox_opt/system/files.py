@@ -147,10 +147,28 @@ def add_row(row: Any, path: Path) -> None:
     line = json.dumps(row) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line)
+        with path.open("ab+", buffering=0) as file:  # one write: processes may share the file
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+            broken_off = file.read(1) not in (b"", b"\n")  # by a process that was killed
+            file.write(("\n" * broken_off + line).encode())
     except OSError as error:
         raise NotWrittenError(path, error).keeping(line, path.suffix) from error
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows that `add_row` appended, the oldest first; none without a file. A line that a killed
+    process did not finish is skipped. Raises NotReadError."""
+    lines = read_text(path).splitlines() if path.exists() else []
+    return [row for line in lines if (row := _whole(line))]
+
+
+def _whole(line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return {}
+    return row if isinstance(row, dict) else {}
 
 
 @contextlib.contextmanager

@@ -114,6 +114,32 @@ def test_a_row_that_cannot_be_added_is_kept(tmp_path: Path, temporary: Path) -> 
     assert kept.read_text() == '{"a": 3}\n'
 
 
+def test_a_row_that_a_killed_process_did_not_finish_costs_no_other_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    assert files.read_rows(path) == []
+    files.add_row({"a": 1}, path)
+    with path.open("a") as file:
+        file.write('{"a": "not fin')
+    assert files.read_rows(path) == [{"a": 1}]
+    files.add_row({"a": 2}, path)
+    assert files.read_rows(path) == [{"a": 1}, {"a": 2}]
+
+
+def test_rows_of_several_processes_do_not_mix(tmp_path: Path) -> None:
+    """A reader that comes in between changes nothing, either."""
+    path = tmp_path / "rows.jsonl"
+
+    def add(writer: int) -> None:
+        for number in range(50):
+            files.add_row({"writer": writer, "number": number, "text": "x" * 20_000}, path)
+            files.read_rows(path)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
+    found = {(row["writer"], row["number"]) for row in files.read_rows(path)}
+    assert len(found) == 200
+
+
 @pytest.mark.parametrize("where", ["/proc/x", "/dev/null/x", "/proc/self", "file", "file/x"])
 def test_a_folder_that_cannot_be_written_is_found_before_the_work(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

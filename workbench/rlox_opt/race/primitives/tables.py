@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.plan.unfinished import Unfinished, kept
+from rlox_opt.plan.unfinished import Unfinished
 from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
 from rlox_opt.race.primitives import cases, contest, results
 from rlox_opt.race.primitives.cases import Case, Engine, Family
 from rlox_opt.race.primitives.engines import Processes
-from rlox_opt.system.files import add_row
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
@@ -94,11 +93,7 @@ class Tables:
 
     def forget(self) -> None:
         """Remove the readings, so that the next run begins anew; those of other cases stay."""
-        path = self._unfinished.path
-        others = [row for row in kept(path) if row["case"] not in self._wanted]
-        self._unfinished.forget()
-        for row in others:
-            add_row(row, path)
+        self._unfinished.forget(lambda row: row["case"] in self._wanted)
 
     def kept(self) -> str:
         """What remains after an interruption, as a sentence."""

@@ -79,8 +79,9 @@ def card(id_: str) -> cards.Card:
     return next(card for card in cards.load(projects.HERE) if card.id == id_)
 
 
-def test_an_interruption_leaves_a_record_of_what_was_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), restarts.ProcessEndedError("SIGSEGV")])
+def test_an_interruption_or_a_crash_leaves_a_record_of_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     twins = restarts.twins
     calls = 0
@@ -89,7 +90,7 @@ def test_an_interruption_leaves_a_record_of_what_was_read(
         nonlocal calls
         calls += 1
         if calls == 3:
-            raise KeyboardInterrupt
+            raise error
         return twins(*of)
 
     monkeypatch.setattr(restarts, "twins", interrupted)
@@ -103,6 +104,7 @@ def test_an_interruption_leaves_a_record_of_what_was_read(
     assert {row["restarts"] for row in record["results"]} == {2}
     (path,) = project.comparisons.glob("*/*.json")
     assert json.loads(path.read_text())["complete"] is False
+    assert record.get("failed") == (str(error) or None)
     assert records.records("P13", project.comparisons) == [], (
         "an incomplete record is nobody's figure"
     )

@@ -9,11 +9,13 @@ from xml.etree import ElementTree
 
 import projects
 import pytest
+from rich.console import Console
 from rlox_opt.cli import ladder
 from rlox_opt.cli.ladder import unfinished
 from rlox_opt.plan import end_to_end
 from rlox_opt.plan.features import features
 from rlox_opt.project import cards
+from rlox_opt.system.progress import Lines
 from rlox_opt.views.waterfall import waterfall
 
 FEATURES = features(projects.HERE)
@@ -154,6 +156,9 @@ def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(
     assert unfinished(project, "ppo", {}, of, {"commit": "d", "machine": {}}).rows == [], (
         "another commit's"
     )
+    again.add({"none": 2.0, "all": 0.5})
+    again.forget(lambda row: row["none"] == 1.0)
+    assert unfinished(project, "ppo", {}, of, where).rows == [{"none": 2.0, "all": 0.5}]
     again.forget()
     assert unfinished(project, "ppo", {}, of, where).rows == []
 
@@ -180,6 +185,27 @@ def test_parameters_may_differ_where_a_card_gives_a_tolerance(
     assert row == dict.fromkeys(("a", "b R1", "c R1 R8", "d R8"), 1.0)
     with pytest.raises(end_to_end.TrainingDiffersError, match=r"^c R8 trained"):
         list(trained_to({"a": "x", "b": "x", "c R8": "y"}, monkeypatch))
+
+
+def test_an_interrupted_comparison_of_trainings_tells_the_rounds_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trained = iter([1.0, 2.0, 1.0, 2.0])
+
+    def train(*_: Any) -> tuple[float, str]:
+        if (seconds := next(trained, None)) is None:
+            raise KeyboardInterrupt
+        return seconds, "alike"
+
+    card = next(card for card in cards.load(projects.HERE) if card.id == "R1")
+    quiet = Lines(Console(quiet=True))
+    monkeypatch.setattr(end_to_end, "train", train)
+    monkeypatch.setattr(end_to_end, "build_all", lambda _, of, __: {v.name: "" for v in of})
+    found = end_to_end.compare(projects.HERE, card, "ppo", 5, quiet)
+    assert (found["restarts"], found["complete"], found["verdict"]) == (2, False, "undecided")
+    assert "2 rounds before it was interrupted" in end_to_end.sentences(found)[0]
+    with pytest.raises(KeyboardInterrupt):  # before the first round there is nothing to tell
+        end_to_end.compare(projects.HERE, card, "ppo", 5, quiet)
 
 
 def test_a_ratio_of_times_is_paired_within_its_round() -> None:

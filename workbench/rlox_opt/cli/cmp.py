@@ -47,7 +47,7 @@ def add_to(verbs: Any, project: Project) -> None:
             good="measured, whatever the ratios",
             difference="the twins differ",
             cannot_tell="nothing was measured, as where both forms are the same code here",
-            interrupted="the record is written, marked incomplete",
+            interrupted="the record is written, marked incomplete; --end-to-end prints what it has",
         ),
     )
     parser.add_argument("ids", nargs="+", metavar="ID", help="optimisations, such as p1 r1; or all")
@@ -98,7 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
                     say(f"rlox-opt cmp: {card.id}: {what}: {why}", stderr=True)
             if record["results"]:
                 measured.append(record)
-            if not record["complete"]:
+            if failed := record.get("failed"):
+                say(f"rlox-opt cmp: {card.id}: {failed}", stderr=True)
+                code = code or CANNOT_TELL
+            elif not record["complete"]:
                 code = INTERRUPTED
                 break
     if not measured:

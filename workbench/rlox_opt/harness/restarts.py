@@ -144,12 +144,13 @@ class Worker:
             left = until - time.monotonic()
             if left <= 0:
                 raise ProcessEndedError(f"did not answer within {self.limit_s:.0f} s{self.remedy}")
+            ended = self._process.poll() is not None  # asked first, so that no last words are lost
             if select.select([self._process.stdout], [], [], min(left, _POLL_S))[0]:
                 chunk = os.read(self._process.stdout.fileno(), 1 << 20)
                 if not chunk:
                     raise ProcessEndedError(self._ending())
                 self._answers += chunk
-            elif self._process.poll() is not None:  # a process it forked may keep the pipe open
+            elif ended:  # a process it forked may keep the pipe open
                 raise ProcessEndedError(self._ending())
         line, _, self._answers = self._answers.partition(b"\n")
         return line
@@ -193,9 +194,13 @@ def twins(
     rng = random.Random(seed)
     with worker(extension, rng, script) as ask:
         for cell in rng.sample(cells, len(cells)):
-            log_ratio, aa, baseline_s, optimized_s, _ = ask(
-                "contest", *cell.key, seconds, rng.getrandbits(63)
-            )
+            try:
+                log_ratio, aa, baseline_s, optimized_s, _ = ask(
+                    "contest", *cell.key, seconds, rng.getrandbits(63)
+                )
+            except ContestError as error:
+                size = ", ".join(f"{name}={number}" for name, number in cell.size)
+                raise type(error)(f"{cell.workload} ({size}): {error}") from None
             yield cell, Reading(log_ratio, aa, baseline_s, optimized_s)
 
 

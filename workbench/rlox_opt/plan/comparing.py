@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rlox_opt.harness import restarts
-from rlox_opt.harness.restarts import Cell, Reading
+from rlox_opt.harness.restarts import Cell, ContestError, Reading, TwinsDifferError
 from rlox_opt.history import records
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
@@ -57,7 +57,7 @@ def compare(
     """Measure one card and append its record. What was measured before a Ctrl-C is kept."""
     from rlox_opt.plan import counts
 
-    start, also, complete = time.monotonic(), dict[str, Any](), True
+    start, also, complete, failed = time.monotonic(), dict[str, Any](), True, ""
     project: Project = arguments.project
     counted: dict[Cell, Any] = {}
     series: list[Series] = []
@@ -98,6 +98,11 @@ def compare(
     except KeyboardInterrupt:
         complete = False
         results = [result(s, counted) for s in series if s.readings]
+    except ContestError as problem:
+        results = [result(s, counted) for s in series if s.readings]
+        if not results or isinstance(problem, TwinsDifferError):
+            raise
+        complete, failed = False, str(problem)
     record = {
         "schema": 1,
         "id": card.id,
@@ -106,6 +111,7 @@ def compare(
         "complete": complete,
         "results": results,
         **({"also": also} if also else {}),
+        **({"failed": failed} if failed else {}),
     }
     if results and not arguments.no_record:
         path = records.append(record, project.comparisons)

@@ -222,7 +222,10 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
                 say(f"rlox-opt cmp: {card.id}: {problem}", stderr=True)
                 code = DIFFERENCE if isinstance(problem, TrainingDiffersError) else CANNOT_TELL
                 break
-            progress.end("done")
+            progress.end("done" if results[-1]["complete"] else "interrupted")
+            if not results[-1]["complete"]:
+                code = INTERRUPTED
+                break
     if arguments.json and results:
         print(json.dumps(results if len(results) > 1 else results[0]))
     else:
@@ -232,25 +235,31 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
 
 
 def compare(project: Project, card: Card, algo: str, most: int, progress: Lines) -> dict[str, Any]:
-    """The effect of one optimisation on a training run."""
+    """The effect of one optimisation on a training run; after Ctrl-C, by the rounds so far."""
     before, after = variants_of(project, card)
     built = build_all(project, [before, after], progress)
     times: list[dict[str, float]] = []
-    while (look := paired.next_look(len(times), most)) is not None:
-        for row in rounds(project, (before, after), built, algo, look - len(times)):
-            times.append(row)
-            progress.note(f"round {len(times)}", len(times) / most)
-        estimate = gain(times, before.name, after.name)
-        if estimate.verdict != "undecided":
-            break
+    verdict, complete = "undecided", True
+    try:
+        while verdict == "undecided" and (look := paired.next_look(len(times), most)) is not None:
+            for row in rounds(project, (before, after), built, algo, look - len(times)):
+                times.append(row)
+                progress.note(f"round {len(times)}", len(times) / most)
+            verdict = gain(times, before.name, after.name).verdict
+    except KeyboardInterrupt:
+        if not times:
+            raise
+        complete = False
+    estimate = gain(times, before.name, after.name)
     return {
         "id": card.id,
         "algo": algo,
         "job": jobs(project)[algo],
         "ratio": estimate.ratio,
         "ci95": estimate.ci95,
-        "verdict": estimate.verdict,
+        "verdict": verdict,
         "restarts": estimate.restarts,
+        "complete": complete,
         "bound": bound(project, card, algo),
     }
 
@@ -263,6 +272,7 @@ def sentences(result: Mapping[str, Any]) -> list[str]:
     lines = [
         f"{result['id']} in training {result['algo'].upper()}: {units.factor(result['ratio'])} "
         f"({units.factors(result['ci95'])}), {result['verdict']}, {result['restarts']} rounds"
+        f"{'' if result['complete'] else ' before it was interrupted'}"
     ]
     if result["verdict"] in ("same", "undecided"):
         limit = result["bound"]

@@ -77,8 +77,9 @@ class Child:
             selector.register(stdout, selectors.EVENT_READ)
             heard = time.monotonic()
             while True:
+                ended = self.process.poll() is not None  # asked first: no last words are lost
                 if not selector.select(_POLL_S):
-                    if self.process.poll() is not None:
+                    if ended:
                         break  # a process that it started may keep its stdout open
                     if time.monotonic() - heard > silence_s:
                         raise ChildError(self._explain(hung))

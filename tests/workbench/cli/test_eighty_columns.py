@@ -19,7 +19,7 @@ PEERS = "peers/record/amd-epyc-2c"
 VIEWS = {
     "peers primitives": "c.show_table(primitives.summary(r), primitives.explained(r), 'x.json')",
     "peers growth": "c.show_table(growth.summary(r), growth.explained(r), 'x.json')",
-    "peers ppo": "c.show_race(r)",
+    "peers ppo": "c.show_table(race.standings(r), race.explained(r), 'x.json')",
     "cmp": "c.show([r])",
     "ladder": "c.show_ladder(r, pathlib.Path('x.json'))",
 }
@@ -46,7 +46,7 @@ def views() -> list[str]:
     """The command that shows all of the records."""
     lines = [
         "import json, pathlib",
-        "from rlox_opt.views import comparison as c, growth, primitives",
+        "from rlox_opt.views import comparison as c, growth, primitives, race",
     ]
     for verb, path in RECORDS.items():
         lines += [f"r = json.loads(pathlib.Path({path!r}).read_text())", VIEWS[verb]]

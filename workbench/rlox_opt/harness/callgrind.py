@@ -112,9 +112,9 @@ def _count(
                             _control(ask.pid, pipes, "--dump")
                             dumps.append(_newest(out))
                         _control(ask.pid, pipes, "--instr=off")
-                    except (ContestError, subprocess.TimeoutExpired):
+                        one, more = map(_read, dumps)
+                    except (ContestError, subprocess.TimeoutExpired, OSError, ValueError):
                         break
-                    one, more = map(_read, dumps)
                     yield (
                         name,
                         Counts(

@@ -66,7 +66,7 @@ class Held(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The share; None if there are no intervals."""
+        """The share; nan if there are no intervals."""
         return self.inside / self.of if self.of else math.nan
 
 

@@ -91,13 +91,6 @@ def show_ladder(ladder: Mapping[str, Any], path: Path) -> None:
     to.print(Told(f"{path}, and the picture beside it (.svg)", "dim"))
 
 
-def show_race(found: Mapping[str, Any]) -> None:
-    """Print how the peers stand."""
-    from rlox_opt.views import race
-
-    show_table(race.standings(found), race.explained(found), found.get("record"))
-
-
 def show_table(of: Report, explained: str, record: str | None) -> None:
     """Print a table of a report, how to read it, and where it was written."""
     to = console()

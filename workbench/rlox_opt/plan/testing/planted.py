@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.machinery
+import json
+import os
 import re
 import shutil
 import sys
@@ -35,6 +37,7 @@ from rlox_opt.system.commands import (
     run,
     run_one,
 )
+from rlox_opt.system.files import write
 from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 
@@ -120,7 +123,7 @@ class Scratch:
             self._lock.acquire()
         except Timeout:
             raise CannotTell(f"{folder}: another run is using it; wait for its end") from None
-        self._copy()
+        copy_tracked(project.root, self.tree)
         self._rust = names_in(self._compile())
 
     def test(self, id_: str) -> Done:
@@ -174,20 +177,29 @@ class Scratch:
             if not told.output.startswith(str(self.tree)):
                 raise CannotTell(f"python imports another extension than the copy's:\n{told.tail}")
 
-    def _copy(self) -> None:
-        """Copy the files. Unchanged ones keep their time stamps, so that cargo skips them."""
-        try:
-            listed = git.of(self._project.root).run("ls-files", "-z")
-        except git.GitError as error:
-            raise UsageError(f"planted bugs need a git checkout to copy: {error}") from None
-        for name in listed.split("\0"):
-            source, copy = self._project.root / name, self.tree / name
-            if source.is_symlink() or not source.is_file():
-                continue
-            content = source.read_bytes()
-            if not copy.is_file() or copy.read_bytes() != content:
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.write_bytes(content)
+
+def copy_tracked(root: Path, tree: Path) -> None:
+    """Make `tree` a copy of the checkout's tracked files, without those that an earlier copy had.
+    Unchanged ones keep their time stamps, so that cargo skips them. Raises UsageError."""
+    try:
+        names = git.of(root).run("ls-files", "-z").split("\0")
+    except git.GitError as error:
+        raise UsageError(f"planted bugs need a git checkout to copy: {error}") from None
+    listed = tree.with_name("copied.json")
+    before = read(listed, list[str]) if listed.exists() else []
+    for gone in {*before} - {*names}:
+        (tree / gone).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # folders that are not empty stay
+            os.removedirs((tree / gone).parent)
+    write(listed, json.dumps(names))  # before they are there, so that an interruption forgets none
+    for name in names:
+        source, copy = root / name, tree / name
+        if source.is_symlink() or not source.is_file():
+            continue
+        content = source.read_bytes()
+        if not copy.is_file() or copy.read_bytes() != content:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(content)
 
 
 def tried(bug: Bug, scratch: Scratch) -> Result:

@@ -99,12 +99,16 @@ class Processes:
         self.left_out: dict[str, str] = {}
 
     def __enter__(self) -> Processes:
-        for name, process in list(self._of.items()):
-            try:
-                process("hello")
-            except ContestError as problem:
-                self.left_out[name] = f"does not start: {one_line(problem)}"
-                del self._of[name]
+        try:
+            for name, process in list(self._of.items()):
+                try:
+                    process("hello")
+                except ContestError as problem:
+                    self.left_out[name] = f"does not start: {one_line(problem)}"
+                    del self._of[name]
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from rlox_opt.project.artefacts import forget_oldest
 from rlox_opt.project.builds import Builds, Cargo, Criterion, NotBuiltError, keep
 from rlox_opt.project.commits import Revision
 from rlox_opt.system.commands import executable
@@ -45,6 +46,7 @@ def build(builds: Builds, revision: Revision) -> Path:
         if done.status or made is None:
             raise NotBuiltError(f"{revision.title}: criterion does not build:\n{done.tail}")
         keep(made, program)
+        forget_oldest(builds.folder)
         return program
 
 

@@ -14,10 +14,14 @@ from typing import Any
 
 from rlox_opt.harness.restarts import worker
 from rlox_opt.plan.features import cargo_of
-from rlox_opt.project.artefacts import keep
+from rlox_opt.project.artefacts import forget_oldest, keep
 from rlox_opt.project.project import Project
 from rlox_opt.system import commands
 from rlox_opt.system.usage import UsageError
+
+
+_KEPT = 4  # builds of one name and profile; of 15 MB each
+_DIGITS = 12
 
 
 class BuildError(RuntimeError):
@@ -81,6 +85,7 @@ def build(
         )
         path.parent.mkdir(exist_ok=True)
         keep(target / profile / f"lib{of.library}.so", path)
+        forget_oldest(variants, [f"{name}-{profile}-{'?' * _DIGITS}"], _KEPT)
     seconds = time.monotonic() - start
     with worker(path, random.Random()) as ask:
         told = ask("build")
@@ -100,4 +105,4 @@ def sources(project: Project) -> str:
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
+    return digest.hexdigest()[:_DIGITS]

@@ -17,7 +17,9 @@ from rlox_opt.system import elf
 
 SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 _KEPT = 48  # of 15 MB each
-_BUILDS = ("extension-*.so", "????????????-*", "wheel-????????????????", "asks-*.json")
+_BUILDS = (
+    "extension-*.so", "????????????-*", "wheel-????????????????", "asks-*.json", "criterion-*",
+)  # fmt: skip
 _NO_PART = {"__pycache__"}
 # A line that assigns a literal to a name for a version or a commit, in the forms of setuptools_scm,
 # versioneer and handwritten files. Any other line is code.
@@ -93,11 +95,11 @@ def same_surroundings(one: Artefact, other: Artefact) -> bool:
     return all(one.made.get(of) == other.made.get(of) for of in ("interpreter", "environment"))
 
 
-def forget_oldest(folder: Path) -> None:
-    """Remove all builds in a folder but those that were used last."""
-    for pattern in _BUILDS:
-        kept = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
-        for path in kept[:-_KEPT]:
+def forget_oldest(folder: Path, patterns: Sequence[str] = _BUILDS, kept: int = _KEPT) -> None:
+    """Remove all builds in a folder but those of each pattern that were used last."""
+    for pattern in patterns:
+        found = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
+        for path in found[:-kept]:
             if path.is_dir():
                 shutil.rmtree(path)
             else:

@@ -6,7 +6,7 @@ use super::observations::Observations;
 use super::past_caches::{self, Plain};
 use super::{BufferWiring, Columns, Experience, ExperienceBatch, SampledBatch};
 use crate::error::{RloxError, check_len};
-use crate::memory::{self, Zero, fits};
+use crate::memory::{self, Zero, fits, reserved};
 
 /// The element type of an observation.
 pub trait ObsElement:
@@ -228,14 +228,13 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
     /// Copies all transitions to `out`, the oldest first.
     ///
     /// # Errors
-    /// If the columns of `out` do not have [`Self::len`] rows.
+    /// If the columns of `out` do not have [`Self::len`] rows, or there is no memory for their order.
     pub fn copy_into(&self, out: &mut Columns<'_, O>) -> Result<(), RloxError> {
         check_len("reward", out.reward.len(), self.len)?;
         self.check_lengths(out, 0)?;
         let oldest = self.next_row + self.capacity - self.len;
-        let rows: Vec<usize> = (0..self.len)
-            .map(|i| (oldest + i) % self.capacity)
-            .collect();
+        let mut rows = reserved(self.len)?;
+        rows.extend((0..self.len).map(|i| (oldest + i) % self.capacity));
         self.gather(&rows, out);
         Ok(())
     }

@@ -19,7 +19,6 @@ from rlox_opt.project.project import Project
 from rlox_opt.system import commands
 from rlox_opt.system.usage import UsageError
 
-
 _KEPT = 4  # builds of one name and profile; of 15 MB each
 _DIGITS = 12
 

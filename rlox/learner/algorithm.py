@@ -14,7 +14,13 @@ from torch import Tensor, nn
 from rlox.env.gymnasium_backend import exact_id
 from rlox.learner import switchboard
 from rlox.learner.acting import Acting, Predicted, as_floats
-from rlox.learner.arguments import plain, require_device, require_integers, require_one_of
+from rlox.learner.arguments import (
+    not_plain,
+    plain,
+    require_device,
+    require_integers,
+    require_one_of,
+)
 from rlox.learner.callbacks import CallbackList
 from rlox.learner.compiled import Compilation
 from rlox.learner.distributed import Workers
@@ -112,6 +118,7 @@ class Algorithm(InEnvs, Saved):
         self.seed = seed
         asked = None if optimizations is None else sorted(self._chosen)
         self._arguments = plain(arguments | {"n_envs": n_envs, "optimizations": asked})
+        self._lost = not_plain(arguments)
 
         root = int(torch.randint(2**31, ()).item() if seed is None else seed)
         if self._workers:

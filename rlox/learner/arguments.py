@@ -137,14 +137,34 @@ def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
         if name in NOT_KEPT:
             continue
         with suppress(NotKept):
-            kept[name] = encoded(_plain(value))
+            kept[name] = encoded(value)
     return kept
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
+def not_plain(arguments: Mapping[str, Any]) -> list[str]:
+    """The names of the constructor's arguments that `plain` leaves out because a file cannot hold
+    their values."""
+    return sorted(arguments.keys() - plain(arguments).keys() - NOT_KEPT)
+
+
+OF_NETWORKS = {"policy", "critic", "policy_kwargs"}
+
+
+def require_lost(lost: set[str], path: Any) -> None:
+    """Arguments that a file could not hold, and that are not given anew: ValueError for those of
+    networks, which would be others; a warning for what is only needed to go on learning."""
+    if missing := ", ".join(sorted(lost & OF_NETWORKS)):
+        raise ValueError(
+            f"{missing}: {path} cannot hold what was given when the model was made, a function or "
+            "an object; it must be given to load, too"
+        )
+    if missing := ", ".join(sorted(lost - OF_NETWORKS)):
+        warnings.warn(
+            f"{missing}: {path} cannot hold what was given, a function or an object. To go on "
+            "learning, give it to load again: without it a schedule stays at its first value, and "
+            "there is no noise",
+            stacklevel=3,
+        )
 
 
 def require_device(device: str | torch.device) -> torch.device:

@@ -3,8 +3,10 @@ imported already, since reading a file must not run code."""
 
 import sys
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -24,6 +26,10 @@ def encoded(value: Any) -> Any:
         return {"dict": {str(key): encoded(one) for key, one in value.items()}}
     if isinstance(value, list | tuple):
         return [encoded(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Real) and not isinstance(value, int):
+        return float(value)
     if isinstance(value, KEPT):
         return value
     raise NotKept(type(value).__name__)

@@ -84,7 +84,7 @@ class _Functional:
         self.temperature = _Temperature(log_alpha)
         self.policy = _Policy(update.actor_module, update.actor.unflattened(actor))
         self._act_generator = noise
-        self._module = model.critic
+        self._module, self._target_module = model.critic, model.critic_target
         self._critic = update.critic.unflattened(critic)
         self._target = update.critic.unflattened(target)
 
@@ -94,7 +94,7 @@ class _Functional:
 
     def critic_target(self, obs: Tensor, actions: Tensor) -> Any:
         """The values of the target networks."""
-        return functional_call(self._module, self._target, (obs, actions))
+        return functional_call(self._target_module, self._target, (obs, actions))
 
 
 class EagerUpdate:

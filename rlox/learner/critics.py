@@ -44,6 +44,13 @@ def q_functions(
     return SeveralCritics(n, obs_dim, act_dim, hidden, activation)
 
 
+def copy_statistics(critic: nn.Module, target: nn.Module) -> None:
+    """Give the target critic the buffers of the critic, such as the statistics of batch norm, which
+    only training gathers."""
+    for ours, theirs in zip(critic.buffers(), target.buffers(), strict=True):
+        theirs.copy_(ours)
+
+
 class KnownToPolicy:
     """An attribute of `SAC` whose new value a `SacPolicy` learns of. Without `__get__`, reading it
     takes no longer than reading another one."""

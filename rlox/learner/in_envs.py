@@ -110,7 +110,8 @@ class InEnvs:
     def get_vec_normalize_env(self) -> Any:
         """The `VecNormalize` around the environments; None if there is none."""
         env = self.vector_env.theirs if isinstance(self.vector_env, FromTheirs) else None
-        while env is not None and not hasattr(env, "normalize_obs"):
+        # Of its class: a wrapper around it passes on what is asked of an object.
+        while env is not None and not hasattr(type(env), "normalize_obs"):
             env = getattr(env, "venv", None)
         return env
 

@@ -21,7 +21,8 @@ SHOWN = {
 
 
 class Logger:
-    """The latest value of each figure, in `values`, under the names of Stable-Baselines3.
+    """The latest value of each figure, in `values`, under the names of Stable-Baselines3. What was
+    recorded since the last time is shown and written, each figure once.
 
     `tensorboard_log` is the folder in which each run gets a folder of event files, PPO_1, PPO_2, …;
     None writes none. With `verbose` figures are printed. `handed_to` is the logger given to a
@@ -31,6 +32,7 @@ class Logger:
 
     def __init__(self, tensorboard_log: str | Path | None = None, verbose: int = 0) -> None:
         self.values: dict[str, float] = {}
+        self._fresh: set[str] = set()  # figures recorded since they were last shown
         self.verbose = verbose
         self.handed_to: Any = None
         self._means: dict[str, tuple[float, int]] = {}
@@ -96,6 +98,7 @@ class Logger:
                 self.handed_to.record(name, one, exclude)
             try:
                 self.values[name] = float(one)
+                self._fresh.add(name)
             except (TypeError, ValueError):
                 self._others[name] = one
 
@@ -141,27 +144,29 @@ class Logger:
         """Show and write the present figures."""
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
         self.values["time/sps"] = (num_timesteps - self._start) / elapsed
+        fresh = {key: self.values[key] for key in (*self._fresh, "time/sps")}
         if self._progress is not None and self._task is not None:
             shown = [form.format(self.values[k]) for k, form in SHOWN.items() if k in self.values]
             self._progress.update(self._task, completed=num_timesteps, figures=", ".join(shown))
         if self._writer is not None:
-            for key, value in self.values.items():
+            for key, value in fresh.items():
                 if "tensorboard" not in self._excluded.get(key, ()):
                     self._writer.add_scalar(key, value, num_timesteps)
             for key, other in self._others.items():
                 _write_other(self._writer, key, other, num_timesteps)
         self._others.clear()
+        self._fresh.clear()
         self._means.clear()
         if self.handed_to is not None:
             self.handed_to.record("time/total_timesteps", num_timesteps, exclude="tensorboard")
             self.handed_to.dump(num_timesteps)
         elif self.verbose:
-            self._print(num_timesteps)
+            self._print({**fresh, "time/total_timesteps": num_timesteps})
 
-    def _print(self, num_timesteps: int) -> None:
+    def _print(self, figures: Mapping[str, float]) -> None:
         shown = {
             key: value
-            for key, value in {**self.values, "time/total_timesteps": num_timesteps}.items()
+            for key, value in figures.items()
             if "stdout" not in self._excluded.get(key, ())
         }
         width = max(map(len, shown))

@@ -1,5 +1,6 @@
 """What a trainer with a replay buffer does between updates: it steps, with noise, and stores."""
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -13,6 +14,7 @@ from rlox import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_flags, require_integers, require_one_of
 from rlox.learner.environments import final_obs
+from rlox.learner.originals import originals
 from rlox.learner.saved import read, write
 from rlox.learner.spaces import flatten_obs, row_dtype
 from rlox.learner.torch_settings import torch_settings
@@ -29,8 +31,9 @@ class TrainFreq(NamedTuple):
 
     @classmethod
     def of(cls, given: Any, n_envs: int) -> "TrainFreq":
-        """An integer, or `(integer, "step" or "episode")`."""
-        frequency, unit = given if isinstance(given, tuple | list) else (given, "step")
+        """An integer, or `(integer, "step" or "episode")`, or Stable-Baselines3's `TrainFreq`."""
+        frequency, of = given if isinstance(given, tuple | list) else (given, "step")
+        unit: Any = getattr(of, "value", of)
         require_integers(1, train_freq=frequency)
         require_one_of("train_freq", unit, ("step", "episode"))
         if unit == "episode" and n_envs > 1:
@@ -74,7 +77,6 @@ class LentStream:
 class OffPolicy(Algorithm):
     """Collects transitions, and calls `train_once` for each update."""
 
-    train_freq: TrainFreq
     replay_buffer: ReplayBuffer | PrioritizedReplayBuffer
     learning_starts: int
     gradient_steps: int
@@ -87,6 +89,9 @@ class OffPolicy(Algorithm):
     _n_updates = 0
     _moves_targets = True  # whether the next update moves the target networks
     _noises: list[Any]  # one for each environment; empty without noise
+    _noise_stream: LentStream | None
+    _train_freq: TrainFreq
+    _action_noise: Any
     _explore_rng: np.random.Generator
     _figures: dict[str, torch.Tensor | float]
     _native: Any
@@ -97,6 +102,39 @@ class OffPolicy(Algorithm):
     def train_once(self) -> None:
         """One update."""
         raise NotImplementedError
+
+    @property
+    def train_freq(self) -> TrainFreq:
+        """How much is collected between updates; an integer is a number of steps."""
+        return self._train_freq
+
+    @train_freq.setter
+    def train_freq(self, given: Any) -> None:
+        self._train_freq = TrainFreq.of(given, self.n_envs)
+
+    @property
+    def action_noise(self) -> Any:
+        """What is added to actions in [-1, 1], or None. Of several environments each has a copy, or
+        one of the `noises` of Stable-Baselines3's `VectorizedActionNoise`."""
+        return self._action_noise
+
+    @action_noise.setter
+    def action_noise(self, given: Any) -> None:
+        noises = getattr(given, "noises", None)
+        if given is None:
+            noises = []
+        elif noises is None:
+            alone = self.n_envs == 1
+            noises = [given] if alone else [copy.deepcopy(given) for _ in range(self.n_envs)]
+        elif len(noises) != self.n_envs:
+            raise ValueError(
+                f"action_noise: is for {len(noises)} environments, and there are {self.n_envs}"
+            )
+        self._action_noise, self._noises = given, noises
+
+    def _watch_env(self) -> None:
+        super()._watch_env()
+        self._originals = originals(self.get_vec_normalize_env(), self.observation_space)
 
     def _new_buffer(self) -> ReplayBuffer | PrioritizedReplayBuffer:
         buffer = PrioritizedReplayBuffer if self.prioritized else ReplayBuffer
@@ -115,7 +153,8 @@ class OffPolicy(Algorithm):
         buffer = self.replay_buffer
         if isinstance(buffer, PrioritizedReplayBuffer):
             buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / max(self._end, 1))
-        return buffer.sample(self.batch_size, copy=False)  # used up before the next one is drawn
+        drawn = buffer.sample(self.batch_size, copy=False)  # used up before the next one is drawn
+        return drawn if self._originals is None else self._originals.normalized(drawn)
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """`gradient_steps` updates with batches of `batch_size` from the replay buffer, without a
@@ -182,10 +221,12 @@ class OffPolicy(Algorithm):
         timing, freq = self.timing, self.train_freq
         by_steps = freq.unit == "step"
         obs = self._current_obs()
-        # Decided once here: a step without an update costs little more than the decision.
-        explore = self._noisy_actions if self._noises else self._chosen_actions
-        if self._noises:
-            self._noise_stream = LentStream(self._new_seed())
+        if self._originals is not None:
+            self._originals.begin()
+        self._noise_stream = None
+        for noise in self._noises:
+            noise.reset()
+        replaced = type(self).train is not OffPolicy.train  # it expects to be called
         steps = ended = 0  # since the last updates
         shown = len(self.episode_returns)  # at the time when figures were last shown
         while steps or not self._finished():  # steps that were taken are learnt from
@@ -193,7 +234,7 @@ class OffPolicy(Algorithm):
                 self._callback.on_rollout_start()
             self._explore_anew(steps)
             with timing.add_time("policy_forward"):
-                actions = explore(obs)
+                actions = self._noisy_actions(obs) if self._noises else self._chosen_actions(obs)
             with timing.add_time("env_step"):
                 env_actions = self._env_actions(actions)
                 raw, rewards, terminations, truncations, infos = self.vector_env.step(env_actions)
@@ -209,7 +250,11 @@ class OffPolicy(Algorithm):
                 store = self._store_taken if self._next_step else self.replay_buffer.push_batch
                 # A step that counts as terminated is not bootstrapped.
                 ended_here = terminations if self._bootstraps_time_limits else dones
-                store(obs, next_obs, actions, rewards.astype(np.float32), ended_here, truncations)
+                told = obs, next_obs, rewards
+                if self._originals is not None:
+                    told = self._originals.step(rows, last)
+                before, after, gain = told
+                store(before, after, actions, gain.astype(np.float32), ended_here, truncations)
                 self._last_obs = obs = new_obs
                 self._count_step(rewards, dones)
             for row in rows if self._noises else ():
@@ -224,7 +269,10 @@ class OffPolicy(Algorithm):
                 updates = self.gradient_steps
                 if updates == -1:
                     updates = steps * self.n_envs
-                self._update(updates)
+                if replaced:
+                    self.train(updates, self.batch_size)
+                else:
+                    self._update(updates)
             steps = ended = 0
             self.logger.advance(self.num_timesteps)
             every = self._log_interval
@@ -250,6 +298,8 @@ class OffPolicy(Algorithm):
     def _noisy_actions(self, obs: NDArray[Any]) -> NDArray[np.float32]:
         """`_chosen_actions` with `action_noise`."""
         actions = self._chosen_actions(obs)
+        if self._noise_stream is None:
+            self._noise_stream = LentStream(self._new_seed())
         with self._noise_stream.lent():
             noise = np.array([one() for one in self._noises], np.float32).reshape(actions.shape)
         noisy: NDArray[np.float32] = np.clip(actions + noise, -1, 1)

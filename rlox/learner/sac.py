@@ -33,10 +33,10 @@ from rlox.learner.arguments import (
     require_one_of,
 )
 from rlox.learner.compiled_sac import EagerUpdate, Updated
-from rlox.learner.critics import KnownToPolicy
+from rlox.learner.critics import KnownToPolicy, copy_statistics
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate, warn_of_float32
-from rlox.learner.off_policy import OffPolicy, TrainFreq, bootstraps_time_limits
+from rlox.learner.off_policy import OffPolicy, bootstraps_time_limits
 from rlox.learner.policies import StochasticPolicy, Temperature, frozen, learning_part
 from rlox.learner.policy_arguments import sac_networks, with_sde
 from rlox.learner.schedules import Schedule
@@ -125,8 +125,7 @@ class SAC(OffPolicy):
     policy: StochasticPolicy = cast(Any, KnownToPolicy())
     critic: nn.Module = cast(Any, KnownToPolicy())
     critic_target: nn.Module = cast(Any, KnownToPolicy())
-    _squashes = True
-    _usual_log_interval = 4
+    _squashes, _usual_log_interval = True, 4
     _looks = True  # before each update, whether the user's code has changed what is learnt
 
     def __init__(
@@ -198,13 +197,12 @@ class SAC(OffPolicy):
         self.act_dim = math.prod(space.shape)
         self.learning_starts, self.batch_size = int(learning_starts), int(batch_size)
         self.tau, self.gamma, self.prioritized = float(tau), float(gamma), bool(prioritized)
-        self.train_freq = TrainFreq.of(train_freq, self.n_envs)
+        self.train_freq = cast(Any, train_freq)
         self.gradient_steps = int(gradient_steps)
         if gradient_steps == -1 and self.train_freq.unit == "step":
             self.gradient_steps = self.train_freq.frequency * self.n_envs
         self.target_update_interval = int(target_update_interval)
         self.action_noise = action_noise
-        self._noises = [copy.deepcopy(action_noise) for _ in range(self.n_envs) if action_noise]
         if isinstance(target_entropy, str):
             require_one_of("target_entropy", target_entropy, ("auto",), "or a number")
             target_entropy = -self.act_dim
@@ -216,7 +214,7 @@ class SAC(OffPolicy):
         require_methods("policy", policy, ["get_action_and_logprob"])
         require_methods("critic", critic, ["forward"])
         self.policy, self.critic = policy.to(self.device), critic.to(self.device)
-        self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
+        self.critic_target = copy.deepcopy(self.critic).requires_grad_(False).train(False)
         self.temperature = Temperature(ent_coef).to(self.device)
 
         rate = self._learning_rate.value
@@ -295,6 +293,8 @@ class SAC(OffPolicy):
         with self.timing.add_time("sample"):
             batch = self._sample()
         updated = update(batch)
+        if self._moves_targets:
+            copy_statistics(self.critic, self.critic_target)
         if batch.indices is not None and isinstance(self.replay_buffer, PrioritizedReplayBuffer):
             with self.timing.add_time("sample"):
                 priorities = updated.td_errors.cpu().numpy() + PRIORITY_EPSILON

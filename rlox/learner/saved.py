@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlox.learner.arguments import plain, require_device
+from rlox.learner.arguments import plain, require_device, require_lost
 from rlox.learner.classes import decoded
 from rlox.learner.distributed import Workers
 from rlox.learner.environments import NoEnv
@@ -47,6 +47,17 @@ def _as_made(part: Any) -> Any:
     return getattr(part, "_orig_mod", part)
 
 
+# Attributes that a trainer makes of its environments if the argument leaves it to it.
+DERIVED = ("gradient_steps", "target_entropy")
+
+
+def _load(part: Any, state: Mapping[str, Any], exact_match: bool) -> None:
+    if isinstance(part, torch.optim.Optimizer):
+        part.load_state_dict(dict(state))
+    else:
+        _as_made(part).load_state_dict(state, strict=exact_match)
+
+
 class Saved:
     """The part of a trainer that saves and loads."""
 
@@ -59,6 +70,8 @@ class Saved:
     observation_space: "spaces.Space[Any]"
     action_space: "spaces.Space[Any]"
     _arguments: dict[str, Any]
+    _lost: list[str]  # arguments that a file cannot hold
+    _n_updates: int
     _seeds: np.random.SeedSequence
     _env_seed: int | None
     _workers: Workers | None
@@ -72,10 +85,8 @@ class Saved:
     _go_on_from: Any
     _their_parts: ClassVar[Mapping[str, str]]  # our names of parts by their names
 
-    def _reached(self) -> dict[str, float]:
-        """The present values of schedules, since a file cannot contain functions."""
-        scheduled = [one for one in vars(self).values() if isinstance(one, Scheduled)]
-        return {one.name: one.value for one in scheduled if one.moves}
+    def _schedules(self) -> list[Scheduled]:
+        return [one for one in vars(self).values() if isinstance(one, Scheduled)]
 
     def get_parameters(self) -> dict[str, dict[str, Any]]:
         """Weights and optimisers, named as in Stable-Baselines3."""
@@ -100,9 +111,10 @@ class Saved:
         """Load what `get_parameters` returned, or what `save` wrote. ValueError for an unknown
         part, and with `exact_match` also for a missing one."""
         if isinstance(load_path_or_dict, str | Path):
-            given = type(self).load(load_path_or_dict, device=self.device).get_parameters()
-        else:
-            given = {name: dict(state) for name, state in load_path_or_dict.items()}
+            for name, state in self._read(load_path_or_dict, self.device)["state"].items():
+                _load(getattr(self, name), state, exact_match)
+            return
+        given = {name: dict(state) for name, state in load_path_or_dict.items()}
         known = {name.partition("/")[0] for name in self.get_parameters()}
         if unknown := sorted(given.keys() - known):
             raise ValueError(f"parameters hold {', '.join(unknown)}; there are {sorted(known)}")
@@ -117,10 +129,7 @@ class Saved:
             if within:
                 begin = f"{within}."
                 state = {k.removeprefix(begin): v for k, v in state.items() if k.startswith(begin)}
-            if isinstance(part, torch.optim.Optimizer):
-                part.load_state_dict(state)
-            else:
-                _as_made(part).load_state_dict(state, strict=exact_match)
+            _load(part, state, exact_match)
 
     def save(
         self,
@@ -140,7 +149,14 @@ class Saved:
         one model, all must call this, and the first one writes.
         """
         streams = self._streams()
-        arguments = self._arguments | {"n_envs": self._all_envs} | self._reached()
+        # A file cannot contain functions.
+        schedules = {one.name: one.function for one in self._schedules()}
+        moving = {name: of for name, of in schedules.items() if of is not None}
+        first = {name: float(of(1.0)) for name, of in moving.items()}
+        derived = {name for name in DERIVED if self._arguments.get(name) in (None, -1, "auto")}
+        present = self._arguments.keys() - derived
+        set_since = plain({name: one for name, one in vars(self).items() if name in present})
+        arguments = {**self._arguments, **set_since, "n_envs": self._all_envs, **first}
         left_out = set(exclude or ())
         arguments = {name: one for name, one in arguments.items() if name not in left_out}
         known = [name for name in include or () if name in self._arguments and hasattr(self, name)]
@@ -150,8 +166,10 @@ class Saved:
             "algorithm": type(self).__name__,
             "env_id": self.env_id,
             "arguments": arguments,
+            "lost": sorted({*self._lost} - schedules.keys() | moving.keys()),
             "spaces": (as_saved(self.observation_space), as_saved(self.action_space)),
             "num_timesteps": self.num_timesteps,
+            "n_updates": self._n_updates,
             "episodes": (self.episode_returns, self.episode_lengths),
             "last_obs": None if self._last_obs is None else torch.from_numpy(self._last_obs),
             "seeds": (self._seeds.entropy, self._seeds.n_children_spawned, self._env_seed),
@@ -176,21 +194,24 @@ class Saved:
         """The trainer that `save` wrote. No code is run from the file.
 
         Without `env`, a trainer of an environment object can act, and can learn after `set_env`.
-        `arguments` and `custom_objects` replace those of the saved trainer. Modules and functions
-        that the user had given must be given again. With `force_reset=False` the episodes that were
-        under way in `env` when the trainer was saved continue, if it was trained there. ValueError
-        for an environment with other spaces, since what was learnt is scaled to them.
+        `arguments` and `custom_objects` replace those of the saved trainer. A file cannot hold
+        functions and objects: ValueError where networks were made of such ones and they are not
+        given again, a warning for schedules and noises. With `force_reset=False` the episodes that
+        were under way in `env` when the trainer was saved continue, if it was trained there.
+        ValueError for an environment with other spaces, since what was learnt is scaled to them.
         """
         device = require_device(device)
-        saved = read(path, ".zip", device)
-        if saved["algorithm"] != cls.__name__:
-            raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
+        saved = cls._read(path, device)
         # Programs for Stable-Baselines3 also name attributes here, which are ignored.
-        known = {k: v for k, v in (custom_objects or {}).items() if k in saved["arguments"]}
+        lost: set[str] = {*saved.get("lost", ())}
+        known = {
+            k: v for k, v in (custom_objects or {}).items() if k in {*saved["arguments"], *lost}
+        }
         arguments = {**known, **arguments}
         held = {name: one for name, one in saved["arguments"].items() if name not in arguments}
         held = {name: decoded(name, one) for name, one in held.items()}
         given = {**held, "device": device, **arguments}
+        require_lost(lost - arguments.keys(), path)
         if env is None and saved["env_id"] is None:
             if "spaces" not in saved:
                 raise ValueError("env is needed: the file, of an earlier version, has no spaces")
@@ -212,10 +233,11 @@ class Saved:
                     f"{name}: what {path} holds does not fit this trainer; modules that were given "
                     f"at its making must be given to load, too ({error})"
                 ) from error
-            if isinstance(part, torch.optim.Optimizer) and "learning_rate" in arguments:
+            if isinstance(part, torch.optim.Optimizer) and "learning_rate" in {*arguments, *lost}:
                 for group in part.param_groups:  # their learning rate came with the loaded state
                     group["lr"] = model._learning_rate.value
         model.num_timesteps = saved["num_timesteps"]
+        model._n_updates = saved.get("n_updates", 0)
         model.episode_returns, model.episode_lengths = map(list, saved["episodes"])
         if "seed" not in arguments:
             model._take_up(saved["seeds"], saved["streams"])
@@ -223,6 +245,14 @@ class Saved:
         if env is not None and not force_reset and under_way is not None:
             model._go_on_from(under_way.cpu().numpy())
         return model
+
+    @classmethod
+    def _read(cls, path: str | Path | IO[bytes], device: torch.device) -> dict[str, Any]:
+        """What `save` wrote. ValueError for what another algorithm has written."""
+        saved: dict[str, Any] = read(path, ".zip", device)
+        if saved["algorithm"] != cls.__name__:
+            raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
+        return saved
 
     def _take_up(
         self, seeds: tuple[int, int, int | None], streams: Sequence[Mapping[str, Tensor]]

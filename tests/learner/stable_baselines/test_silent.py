@@ -1,0 +1,150 @@
+"""What Stable-Baselines3 does without being asked, and what is learnt hangs on."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from stable_baselines3 import SAC as TheirSAC
+from stable_baselines3.common.noise import NormalActionNoise, VectorizedActionNoise
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import TrainFreq, TrainFrequencyUnit
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecMonitor, VecNormalize
+from toys import Clock
+
+import rlox
+
+BOX = spaces.Box(-1, 1, (1,), np.float32)
+SMALL = {"learning_starts": 4, "batch_size": 4, "seed": 1}
+
+
+def normalized(n=2, **more):
+    return VecNormalize(DummyVecEnv([lambda: Clock(5, action_space=BOX)] * n), **more)
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, VecMonitor, lambda env: VecFrameStack(env, 2)])
+def test_the_normaliser_is_found_behind_other_wrappers(wrap):
+    env = normalized()
+    assert rlox.PPO("MlpPolicy", wrap(env), n_steps=8, batch_size=8).get_vec_normalize_env() is env
+
+
+def test_sac_keeps_what_came_before_the_normaliser_and_normalises_what_it_draws():
+    def learnt(trainer, **more):
+        env = normalized(gamma=0.9)
+        model = trainer("MlpPolicy", env, learning_starts=100, **more).learn(24)
+        return env, model
+
+    _, theirs = learnt(TheirSAC, device="cpu")
+    env, ours = learnt(rlox.SAC)
+    kept, buffer, n = ours.replay_buffer.transitions(), theirs.replay_buffer, 12
+    for name, column in (("obs", "observations"), ("next_obs", "next_observations")):
+        np.testing.assert_allclose(
+            kept[name], getattr(buffer, column)[:n].reshape(2 * n, -1), atol=1e-5, err_msg=name
+        )
+    np.testing.assert_array_equal(kept["reward"], buffer.rewards[:n].ravel())
+    drawn, raw = ours._draw(), ours.replay_buffer.transitions()
+    possible = env.normalize_obs(raw["obs"])
+    assert np.isin(drawn["obs"], possible).all()
+    assert np.isin(drawn["reward"], env.normalize_reward(raw["reward"]).astype(np.float32)).all()
+    ours.learning_starts = 4
+    ours.learn(24)
+    assert ours.update_path == "native"
+
+
+class Dropping(BaseFeaturesExtractor):
+    """Batch norm and dropout."""
+
+    def __init__(self, space):
+        super().__init__(space, 8)
+        layers = torch.nn.Linear(1, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5)
+        self.layers = torch.nn.Sequential(*layers)
+
+    def forward(self, obs):
+        return self.layers(obs)
+
+
+def test_target_critics_drop_nothing_and_follow_the_statistics():
+    env = Clock(5, action_space=BOX)
+    kwargs = {"features_extractor_class": Dropping}
+    model = rlox.SAC("MlpPolicy", env, policy_kwargs=kwargs, **SMALL).learn(12)
+    obs, actions = torch.randn(4, 1), torch.zeros(4, 1)
+    first, second = (torch.stack(model.critic_target(obs, actions)) for _ in range(2))
+    assert (first == second).all()
+    pairs = list(zip(model.critic.buffers(), model.critic_target.buffers(), strict=True))
+    assert pairs
+    assert all((ours == theirs).all() for ours, theirs in pairs)
+
+
+class Counting(NormalActionNoise):
+    """Counts its resets."""
+
+    def __init__(self, mean):
+        self.resets = 0
+        super().__init__(np.array([mean]), np.zeros(1))
+
+    def reset(self):
+        self.resets += 1
+
+
+@pytest.mark.parametrize("trainer", [rlox.SAC, TheirSAC])
+def test_action_noise_may_be_replaced_and_changed_and_begins_anew_with_each_learn(trainer):
+    env = Clock(50, action_space=BOX)
+    model = trainer("MlpPolicy", env, learning_starts=1000)
+    model.action_noise = noise = Counting(9.0)
+    model.learn(3)
+    assert env.actions[-1][0] == 1
+    noise._mu[:] = -9
+    model.learn(3)
+    assert env.actions[-1][0] == -1
+    assert noise.resets == 2
+
+
+def test_noise_for_several_environments_is_taken():
+    noise = VectorizedActionNoise(NormalActionNoise(np.zeros(1), np.ones(1)), 3)
+    env = DummyVecEnv([lambda: Clock(5, action_space=BOX)] * 3)
+    rlox.SAC("MlpPolicy", env, action_noise=noise, **SMALL).learn(12)
+    with pytest.raises(ValueError, match="action_noise: is for 3 environments, and there are 1"):
+        rlox.SAC("MlpPolicy", Clock(5, action_space=BOX), action_noise=noise)
+
+
+@pytest.mark.parametrize("given", [4, (4, "step"), TrainFreq(4, TrainFrequencyUnit.STEP)])
+def test_train_freq_may_be_set_in_each_of_its_forms(given):
+    model = rlox.SAC("MlpPolicy", Clock(50, action_space=BOX), **SMALL)
+    model.train_freq = given
+    assert model.learn(20)._n_updates == 4
+
+
+def test_a_train_of_the_users_own_is_called():
+    class Own(rlox.SAC):
+        calls = 0
+
+        def train(self, gradient_steps, batch_size=64):
+            self.calls += 1
+            super().train(gradient_steps, batch_size)
+
+    model = Own("MlpPolicy", Clock(50, action_space=BOX), **SMALL).learn(20)
+    assert model.calls == model._n_updates == 16
+
+
+def test_attributes_set_since_are_saved(tmp_path):
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16, learning_rate=1e-4)
+    model.gamma, model.n_epochs, model.ent_coef = 0.7, 4, 0.3
+    model.learn(32).save(tmp_path / "model")
+    loaded = rlox.PPO.load(tmp_path / "model")
+    assert (loaded.gamma, loaded.n_epochs, loaded.ent_coef) == (0.7, 4, 0.3)
+    assert loaded._n_updates == model._n_updates > 0
+
+
+def test_a_figure_is_written_once(tmp_path, capsys):
+    from rlox.learner.logger import Logger
+
+    logger = Logger(verbose=1)
+    logger.start("PPO", 0, 100, False)
+    logger.record("custom/once", 1)
+    logger.dump(10)
+    assert "custom/once" in capsys.readouterr().out
+    logger.record("custom/twice", 2)
+    logger.dump(20)
+    shown = capsys.readouterr().out
+    assert "custom/twice" in shown
+    assert "custom/once" not in shown
+    assert logger.values["custom/once"] == 1

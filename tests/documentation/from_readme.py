@@ -3,9 +3,9 @@ project of his own, on public projects, and writes down the results.
 
 Each project gets a new folder, an empty home and an empty Python environment. There the lines of
 the README's section "Your own project" are run one after the other, unchanged except for the name
-of the project and what a newcomer must choose: commits and benchmarks. The transcript goes to
-tests/documentation/record/MACHINE/, without this machine's paths. A clone is made from the one of
-that name in --clones, or otherwise fetched.
+and the address of the project and what a newcomer must choose: commits and benchmarks. The
+transcript goes to tests/documentation/record/MACHINE/, without this machine's paths. Where --clones
+has a clone of that name, git takes it for the project's address.
 
 Exit codes: 0 a verdict on every project within ten minutes each, 1 otherwise, 2 a wrong argument.
 """
@@ -146,10 +146,11 @@ def fitted(lines: Sequence[str], stranger: Stranger) -> Iterator[str]:
     for words in stranger.instead:
         if not any(words in line for line in lines):
             raise ValueError(f"README.md: no longer has {words!r} under {SECTION!r}")
+    own = {STRANGERS["networkx"].url: stranger.url, "../networkx": f"../{stranger.name}"}
     for line in lines:
         if "script.py" in line and "script.py" not in stranger.files:
             continue
-        for words, others in {"../networkx": f"../{stranger.name}", **stranger.instead}.items():
+        for words, others in {**own, **stranger.instead}.items():
             line = line.replace(words, others)
         yield line
 
@@ -173,16 +174,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def visit(name: str, source: str, folder: Path, readme: str) -> Visit:
-    """Follow the README on a project, whose clone is made from `source`, in a new folder. The visit
-    ends with the first command that fails."""
+    """Follow the README on a project, in a new folder, where git fetches from `source` what has the
+    project's address. The visit ends with the first command that fails."""
     stranger, lines = STRANGERS[name], []
     (folder / "home").mkdir(parents=True)
     _git("clone", "--quiet", str(ROOT), str(folder / "rlox"))
-    _git("clone", "--quiet", source, str(folder / stranger.name))
-    if stranger.at:
-        _git("-C", str(folder / stranger.name), "checkout", "--quiet", "--detach", stranger.at)
-    for path, text in stranger.files.items():
-        (folder / stranger.name / path).write_text(text, encoding="utf-8")
+    _git("config", "--file", str(folder / "home" / ".gitconfig"), f"url.{source}.insteadOf",
+         stranger.url)  # fmt: skip
     subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
     here = folder / "rlox"
     for command in fitted(told(readme), stranger):
@@ -192,7 +190,17 @@ def visit(name: str, source: str, folder: Path, readme: str) -> Visit:
         lines.append(run(command, here, folder))
         if lines[-1].status:
             break
+        if command.startswith("git clone "):
+            _prepare(stranger, folder / stranger.name)
     return Visit(name, stranger, tuple(lines))
+
+
+def _prepare(stranger: Stranger, clone: Path) -> None:
+    """Check out the stranger's commit, and write his files."""
+    if stranger.at:
+        _git("-C", str(clone), "checkout", "--quiet", "--detach", stranger.at)
+    for path, text in stranger.files.items():
+        (clone / path).write_text(text, encoding="utf-8")
 
 
 def run(command: str, here: Path, folder: Path) -> Line:

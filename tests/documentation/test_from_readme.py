@@ -15,6 +15,7 @@ PAGE = """
 ## Your own project
 
     pip install ./workbench            # a remark
+    git clone https://github.com/networkx/networkx.git ../networkx
     cd ../networkx
     rlox-opt diff HEAD~1 HEAD --bench ^distance_measures --budget 120   # another
     rlox-opt profile script.py
@@ -27,7 +28,8 @@ PAGE = """
 
 def test_lines_are_those_of_the_section_without_their_remarks() -> None:
     assert from_readme.told(PAGE) == [
-        "pip install ./workbench", "cd ../networkx",
+        "pip install ./workbench",
+        "git clone https://github.com/networkx/networkx.git ../networkx", "cd ../networkx",
         "rlox-opt diff HEAD~1 HEAD --bench ^distance_measures --budget 120",
         "rlox-opt profile script.py",
     ]  # fmt: skip
@@ -43,6 +45,9 @@ def test_the_readme_fits_every_stranger_and_nothing_else_of_it_is_changed() -> N
         assert len(fitted) == len(there)
         for now, line in zip(fitted, there, strict=True):
             if from_readme.DIFF in line or line.startswith("cd "):
+                continue
+            if line.startswith("git clone "):
+                assert now == f"git clone {stranger.url} ../{stranger.name}"
                 continue
             assert now == line
     assert [*from_readme.fitted(lines, STRANGERS["networkx"])] == lines, "not even a word"
@@ -98,6 +103,27 @@ def test_a_line_runs_in_its_folder_and_its_status_is_kept(tmp_path: Path) -> Non
     here.mkdir()
     line = from_readme.run("pwd; exit 3", here, tmp_path)
     assert (line.printed, line.status, line.folder) == ("/home/you/thing\n", 3, "thing")
+
+
+def test_a_visit_clones_by_the_readmes_own_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clone comes from a folder here, though the line names the project's address."""
+    clones = tmp_path / "clones"
+    subprocess.run(["git", "init", "--quiet", clones / "chrono"], check=True)
+    commit = ["-c", "user.name=n", "-c", "user.email=e", "commit", "--quiet", "--allow-empty"]
+    subprocess.run(["git", "-C", clones / "chrono", *commit, "-m", "first"], check=True)
+    stranger = replace(STRANGERS["chrono"], at="HEAD", files={"script.py": "print('ran')\n"})
+    monkeypatch.setitem(STRANGERS, "chrono", replace(stranger, instead={}))
+    page = PAGE.replace("pip install ./workbench", "true")
+    page = page.replace("rlox-opt diff", "git log --format=%s # ").replace(
+        "rlox-opt profile", "python"
+    )
+    source = from_readme.source("chrono", clones)
+    visit = from_readme.visit("chrono", source, tmp_path / "you", page)
+    assert [line.status for line in visit.lines] == [0, 0, 0, 0]
+    assert [line.printed for line in visit.lines[2:]] == ["first\n", "ran\n"]
+    assert visit.lines[1].command == f"git clone {stranger.url} ../chrono"
 
 
 @pytest.mark.slow

@@ -44,14 +44,20 @@ def page(found: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> str:
                  key=lambda of: str(of["date"]))  # fmt: skip
     machines = " and ".join(sorted({_name(of) for kinds in found.values()
                                     for of in kinds["elsewhere"]}))  # fmt: skip
-    (counts, told), *_, (measured, _) = score.tables
+    (counts, told), (each, _), *_, (measured, _) = score.tables
+    words = (
+        f"{score.told} {told} Flagged beside: other benchmarks of the same commit that were called "
+        "slower."
+    )
     return "\n".join([
         "# Are slowdowns of other projects found?", "",
-        textwrap.fill(f"{score.told} {told}", 112, break_on_hyphens=False), "",
+        textwrap.fill(words, 112, break_on_hyphens=False), "",
         f"Date: {newest['date']}; Commit: {newest['commit']}; Machine: {machines}, "
         f"{newest['machine']['cores']} cores.", "",
         *markdown.table(counts.columns, counts.rows), "",
-        f"{measured.caption}:", "",
+        *(f"{tool} failed at {commit}: {outcome.removeprefix('failed: ').removesuffix(' …')}.\n"
+          for commit, _, tool, outcome, *_ in each.rows if outcome.startswith("failed: ")),
+        f"{measured.caption}; some of these commits of rlox-opt are not in this repository:", "",
         *markdown.table(measured.columns, measured.rows),
     ]) + "\n"  # fmt: skip
 

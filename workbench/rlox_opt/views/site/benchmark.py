@@ -15,6 +15,7 @@ from rlox_opt.views.site.model import KINDS, History, Moved, features_title, ran
 
 _SHOWS = {"ratio": "against the control", "value": "as measured"}
 _RANGES = (30, 100, 300, 1000)  # numbers of newest commits that a chart can be limited to
+_DASHES = 6  # patterns of lines, in lines.js and history.css
 
 
 class _Move(NamedTuple):
@@ -150,7 +151,7 @@ def _chart(history: History, kind: str, every: Sequence[Series]) -> _Chart:
         Key(
             f"{features_title(one.features)}, {machine}",
             f"line{features.index(one.features) % 4}",
-            history.machines.index(machine) % 3,
+            history.machines.index(machine) % _DASHES,
         )
         for one in own
         for machine in sorted({point.machine for point in one.points})

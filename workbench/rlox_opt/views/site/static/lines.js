@@ -4,7 +4,7 @@
   "use strict";
   const { colour, commitAxis, valueAxis, draw, tabulate, controlled, amount, ratio, element } = window.chart;
   const charts = window.rlox.benchmark;
-  const DASHES = [[], [6, 4], [2, 3]];
+  const DASHES = [[], [6, 4], [2, 3], [10, 3], [10, 3, 2, 3], [5, 2, 2, 2]];
   const LEAST = 0.04; // of the middle: the span of an axis, so that noise does not look large
   const COUNTED = new Set(["instructions", "allocations"]);
   const places = (step) => Math.max(1, Math.min(4, Math.ceil(-Math.log10(step) - 1e-9)));
@@ -65,7 +65,7 @@
       const ink = `line${line.colour % 4}`;
       const stroke = () => colour(ink);
       data.push(aligned(x, line, key));
-      series.push({ stroke, width: 2, dash: DASHES[line.dash % 3], spanGaps: true, points: { size: 5, fill: stroke } });
+      series.push({ stroke, width: 2, dash: DASHES[line.dash % DASHES.length], spanGaps: true, points: { size: 5, fill: stroke } });
       if (!compared || line.high.every((value) => value == null)) continue;
       const edges = [aligned(x, line, "high"), aligned(x, line, "low")];
       data.push(...edges);

@@ -27,7 +27,8 @@ def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
     ticks = sorted(decades(x.low, x.high, (1, 2, 5)), key=lambda tick: abs(math.log(tick)))
     return render(
         "pictures/race.svg",
-        title=f"{task(found)}: times {found['held_to']}",
+        title=f"{task(found)}: how many times as fast as {_held_to(found)}",
+        reach=f"{found['job']['reach']:g}" if any(row["reach_ratio"] for row in racing) else "",
         width=_WIDTH,
         rows=[
             (row, "limit" if row not in racing else "ours" if _is_ours(row) else "other")
@@ -47,6 +48,12 @@ def trainers(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def task(found: Mapping[str, Any]) -> str:
     """ "PPO on CartPole-v1"; in older records the race is the algorithm."""
     return f"{found['job'].get('algo', found['race']).upper()} on {found['job']['env_id']}"
+
+
+def _held_to(found: Mapping[str, Any]) -> str:
+    """What runs as the peer that all are held to: "Stable-Baselines3", not "sb3"."""
+    whats = (row["what"] for row in found["table"] if row["peer"] == found["held_to"])
+    return str(next(whats, "") or found["held_to"])
 
 
 def _is_ours(row: Mapping[str, Any]) -> bool:

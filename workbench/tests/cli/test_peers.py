@@ -333,6 +333,24 @@ def test_the_picture_has_the_fastest_on_top_and_bars_from_one() -> None:
         assert 0 <= float(bar.attrib["x"]) <= width - float(bar.attrib["width"])
 
 
+def test_the_picture_says_what_its_bars_and_rings_are_and_names_the_first_in_words() -> None:
+    found = raced()
+    found["table"][0]["what"] = "Stable-Baselines3"
+    space = "{http://www.w3.org/2000/svg}"
+
+    def told() -> list[str | None]:
+        texts = ElementTree.fromstring(picture(found)).findall(f"{space}text")
+        return [text.text for text in texts[:2]]
+
+    title = "PPO on CartPole-v1: how many times as fast as Stable-Baselines3"
+    bar = "bar: steps per second, without compiling (95 % interval)"
+    ring = "; ring: how many times as soon a mean return of 60 is reached, with compiling"
+    assert told() == [title, bar + ring]
+    for row in found["table"]:
+        row["reach_ratio"] = None
+    assert told() == [title, bar]
+
+
 def test_the_limit_is_named_in_the_picture_and_has_no_bar() -> None:
     found = raced()
     found["job"] = {**RACE, "limit": "rlox"}

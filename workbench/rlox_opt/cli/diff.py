@@ -165,7 +165,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
         project = dataclasses.replace(project, settings=own)
     for side in sides:
         project.builds.check(side)
-    if "." not in texts and project.commits.dirty():
+    if "." not in texts and project.dirty:
         say(
             'note: the working tree has changes, which are not measured; name it as "." to '
             "measure them",

@@ -215,9 +215,10 @@ class Commits:
             found.append(("" if status[0] == "A" else path, "" if status[0] == "D" else later))
         return found
 
-    def dirty(self) -> bool:
-        """Whether the working tree differs from HEAD."""
-        return bool(self._run("status", "--porcelain"))
+    def dirty(self, *left_out: str) -> bool:
+        """Whether the working tree differs from HEAD; some paths from the top may be left out."""
+        but = (f":(exclude,top,literal){path}" for path in left_out)
+        return bool(self._run("status", "--porcelain", "--untracked-files=all", "--", ".", *but))
 
     def tree(self, commit: str, *paths: str) -> str | None:
         """Git's ids of these parts of a commit; None if there is no such commit."""

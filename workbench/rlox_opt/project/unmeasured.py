@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 _FOLDERS = (
@@ -25,7 +25,8 @@ _FILES = (
     *(".readthedocs.yaml", ".readthedocs.yml", ".travis.yml"),
     *("appveyor.yml", "azure-pipelines.yml", "codecov.yml", "noxfile.py", "tox.ini"),
 )
-_OURS = ("history", "record", "pages", "acknowledged.toml")  # within the state folder
+_WRITTEN = ("history", "record", "pages")  # within the state folder, by the workbench
+_OURS = (*_WRITTEN, "acknowledged.toml")
 
 
 def everything_but(
@@ -38,13 +39,23 @@ def everything_but(
     tops = [*dict.fromkeys((PurePosixPath(), home))]
     folders = [top / name for top in tops for name in _FOLDERS]
     left_out = [of for of in folders if not any(path.is_relative_to(of) for path in inside)]
-    kept = (posixpath.normpath(home / state / name) for name in _OURS)
-    left_out += (PurePosixPath(of) for of in kept if not of.startswith(("../", "/")))
+    left_out += (PurePosixPath(of) for of in _within(home, state, _OURS))
     return (
         ".",
         *(f":(exclude,literal){path}" for path in left_out),
         *(f":(exclude,glob){_as_it_is(top)}{name}" for top in tops for name in _FILES),
     )
+
+
+def written(home: PurePosixPath, state: str) -> tuple[str, ...]:
+    """What the workbench writes into its folder `state`, as paths from the top of the repository of
+    the project `home`; nothing where that folder lies elsewhere."""
+    return tuple(_within(home, state, _WRITTEN))
+
+
+def _within(home: PurePosixPath, state: str, names: Sequence[str]) -> Iterator[str]:
+    paths = (posixpath.normpath(home / state / name) for name in names)
+    return (path for path in paths if not path.startswith(("../", "/")))
 
 
 def _as_it_is(folder: PurePosixPath) -> str:

@@ -21,7 +21,7 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = toy_packages.package(tmp_path)
     built = Artefact(Revision("HEAD", "0" * 40), folder, (), {}, 0.0, packages=("toy",))
     monkeypatch.setattr(Commits, "resolve", lambda self, text: built.revision)
-    monkeypatch.setattr(Commits, "dirty", lambda self: True)
+    monkeypatch.setattr(Commits, "dirty", lambda self, *left_out: True)
     monkeypatch.setattr(calibrate, "measured_by", toy_projects.by_its_own)
     monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: built)
     toy_packages.benchmarks(tmp_path)

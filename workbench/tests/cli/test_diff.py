@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_projects
 import toy_history
 import toy_packages
 import toy_projects
@@ -91,6 +92,26 @@ def test_more_work_is_slower(measure: Measure) -> None:
     json.dumps(facts)
 
 
+def test_a_change_of_the_working_tree_is_noted_and_what_rlox_opt_keeps_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build fails, which ends the comparison after the note."""
+    table = '[tool.rlox-opt]\npackage = "toy"\nsuite = "benchmarks"\n'
+    build = 'build = { by = "command", command = ["false"] }\n'
+    files = {"pyproject.toml": table + build, "benchmarks/toys.py": "def time_it():\n    pass\n"}
+    small_projects.repository(tmp_path, files)
+    for kept in ("history/m/one.json", "record/m/one.json", "pages/index.html"):
+        (tmp_path / ".rlox-opt" / kept).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / ".rlox-opt" / kept).write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    note = "note: the working tree has changes, which are not measured"
+    done = rlox_opt("diff", "HEAD", "HEAD")
+    assert done.returncode == 2
+    assert note not in done.stderr
+    (tmp_path / ".rlox-opt/acknowledged.toml").write_text("")
+    assert note in rlox_opt("diff", "HEAD", "HEAD").stderr
+
+
 def test_what_fails_is_named_with_its_side_and_loses_no_other_result(measure: Measure) -> None:
     found = measure({}, {"name": "raises"}, "--bench", "raises|steady")
     assert list(verdicts.not_measured(found)) == [
@@ -138,7 +159,7 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     built = Artefact(Revision("HEAD", "0" * 40), folder, (), digests, 0, packages=packages)
     monkeypatch.setattr(diff, "measured_by", toy_projects.by_its_own)
     monkeypatch.setattr(Commits, "resolve", lambda self, text: built.revision)
-    monkeypatch.setattr(Commits, "dirty", lambda self: False)
+    monkeypatch.setattr(Commits, "dirty", lambda self, *left_out: False)
     monkeypatch.setattr(Commits, "text", lambda self, commit, path: "")
     monkeypatch.setattr(Builds, "check", lambda self, revision: None)
     monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: built)

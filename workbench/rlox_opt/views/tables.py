@@ -282,7 +282,7 @@ def _cards(report: Report) -> Section:
         left=4,
     )
     text = [
-        "Every card of the plan against this run: the share of training it could remove at most, "
+        "Every card against this run: the share of training it could remove at most, "
         "and the speed-up if it did."
     ]
     tables = [table for table in (bounded, others) if table.rows]

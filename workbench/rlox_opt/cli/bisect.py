@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli.sides import (
+    SUITE_OF_ALL,
     add_environment,
     add_suite,
     asked_notes,
@@ -69,7 +70,7 @@ def add_to(verbs: Any, project: Project) -> None:
         "--bench", metavar="NAME", action=Once, required=True,
         help="one benchmark: its name, or a part of it that no other has",
     )  # fmt: skip
-    add_suite(parser)
+    add_suite(parser, SUITE_OF_ALL)
     add_environment(parser)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)

@@ -8,7 +8,7 @@ import json
 import time
 from typing import Any
 
-from rlox_opt.cli.sides import add_suite, builds_for, measured_by
+from rlox_opt.cli.sides import SUITE_OF_ONE, add_suite, builds_for, measured_by
 from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
@@ -18,7 +18,7 @@ from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 from rlox_opt.system.numbers import positive
-from rlox_opt.system.output import say
+from rlox_opt.system.output import number_of, say
 from rlox_opt.system.patterns import beginning
 from rlox_opt.system.usage import UsageError
 
@@ -51,7 +51,7 @@ def add_to(verbs: Any, project: Project) -> None:
         "--budget", metavar="S", type=positive, default=1800.0, help="seconds at most; "
         "where they do not suffice there are fewer restarts (default: 1800)"
     )  # fmt: skip
-    add_suite(parser)
+    add_suite(parser, SUITE_OF_ONE)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     project: Project = arguments.project
     try:
-        head, dirty = project.commits.resolve("HEAD"), project.commits.dirty()
+        head, dirty = project.commits.resolve("HEAD"), project.dirty
         project, _ = measured_by(project, [head], arguments.suite)
         calibration.check_records(project.records)
         with reporter() as progress:
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
                 names = [n for n in packages.names("time") if arguments.bench.search(n)]
                 if not names:
                     raise UsageError(f"--bench: {arguments.bench.pattern!r} matches no benchmark")
-                progress.end(f"{len(names)} benchmarks to measure")
+                progress.end(f"{number_of(len(names), 'benchmark')} to measure")
                 progress.begin("HEAD against itself")
                 comparison = Comparison(names, patient=True)
                 start = time.monotonic()
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
                     ),
                 )
                 seconds = time.monotonic() - start
-            progress.end(f"{len(comparison.readings)} benchmarks")
+            progress.end(number_of(len(comparison.readings), "benchmark"))
     except KeyboardInterrupt:
         say("rlox-opt calibrate: interrupted, nothing is written", stderr=True)
         return INTERRUPTED

@@ -21,10 +21,10 @@ from rlox_opt.system.output import say
 
 _EXAMPLES = """\
 examples:
-  rlox-opt cmp p5                        all sizes of its card
-  rlox-opt cmp p7 p9 --sizes n_steps=500 other sizes
+  rlox-opt cmp p5                                all sizes of its card
+  rlox-opt cmp p7 p9 --sizes n_steps=500         other sizes
   rlox-opt cmp all --json > all.json
-  rlox-opt cmp r1 r5                     optimisations in Python, which need no build of their own
+  rlox-opt cmp r1 r5                             optimisations in Python, which need no build
   rlox-opt cmp p5 --end-to-end sac-prioritized   its effect on a training run
 
 ratio = baseline time / optimised time: above 1 the optimised form is faster. Each restart is a new

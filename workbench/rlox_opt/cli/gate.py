@@ -17,7 +17,7 @@ from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.files import NotReadError
-from rlox_opt.system.output import say
+from rlox_opt.system.output import number_of, say
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -108,7 +108,7 @@ def decision(compared: ComparedBuilds) -> tuple[int, str]:
     if failed:
         return (
             CANNOT_TELL,
-            f"cannot tell: {failed} benchmarks could not be measured, or not be read",
+            f"cannot tell: {number_of(failed, 'benchmark')} could not be measured, or not be read",
         )
     if open_ := counts["undecided"] + len(compared.unmeasured()):
         return CANNOT_TELL, f"cannot tell: {open_} undecided; {'; '.join(_remedies(compared))}"

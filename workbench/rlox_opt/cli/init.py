@@ -26,7 +26,7 @@ from rlox_opt.project.suites import Suite, Suites, uncovered
 from rlox_opt.system import exits, files, output, schema
 from rlox_opt.system.exits import CANNOT_TELL, GOOD
 from rlox_opt.system.files import NotReadError, read_text
-from rlox_opt.system.output import say
+from rlox_opt.system.output import number_of, say
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -178,7 +178,7 @@ def _repository(project: Project, found: _Found) -> None:
     try:
         head = commits.resolve("HEAD").commit
         branch = commits.repository().maybe("rev-parse", "--abbrev-ref", "HEAD") or "HEAD"
-        changed = ", with changes that are in no commit" if commits.dirty() else ""
+        changed = ", with changes that are in no commit" if project.dirty else ""
     except UsageError as error:
         found.lacking.append(f"{error}")
         return
@@ -244,7 +244,8 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
         where = f"{of.kind}'s: {suite.kind.found_by}"
     inside = suite.folder.is_relative_to(project.top)
     folder = suite.folder.relative_to(project.top) if inside else suite.folder
-    found.known["suite"] = f"{folder}, {len(found.benchmarks)} benchmark functions", where
+    functions = number_of(len(found.benchmarks), "benchmark function")
+    found.known["suite"] = f"{folder}, {functions}", where
     if of.kind == "criterion":
         return
     needs = ", ".join(of.requirements) or "nothing beside the package"

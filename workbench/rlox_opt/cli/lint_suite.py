@@ -7,13 +7,13 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.sides import add_suite, builds_for, built, measured_by
+from rlox_opt.cli.sides import SUITE_OF_ONE, add_suite, builds_for, built, measured_by
 from rlox_opt.cli.types import Once, pattern
 from rlox_opt.project.commits import WORKING_TREE
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.numbers import positive
-from rlox_opt.system.output import say
+from rlox_opt.system.output import number_of, say
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def add_to(verbs: Any, project: Project) -> None:
         help='the revision whose suite is checked, and whose build runs it (default: ".", the '
         "working tree)")  # fmt: skip
     add("--base", metavar="REV", help="another revision; benchmarks that fail are tried there, too")
-    add_suite(parser)
+    add_suite(parser, SUITE_OF_ONE)
     add("--bench", metavar="REGEX", action=Once, type=pattern, default=project.compared,
         help="run only benchmarks whose name has it")  # fmt: skip
     add("--static", action="store_true", help="by the source alone; nothing is built")
@@ -145,7 +145,7 @@ def _dynamic(
             progress.begin(READING)
             listed = packages.listed()["head"]
             names = [name for name in listed.benchmarks if arguments.bench.search(name)]
-            progress.end(f"{len(names)} benchmarks to run")
+            progress.end(f"{number_of(len(names), 'benchmark')} to run")
             found += dynamic.broken(packages, suite.folder)
             if not names and not listed.broken:
                 raise UsageError(
@@ -161,4 +161,4 @@ def _dynamic(
             try:
                 run.run(names, found, progress.note)
             finally:
-                progress.end(f"{len(names) - len(not_run)} benchmarks")
+                progress.end(number_of(len(names) - len(not_run), "benchmark"))

@@ -74,11 +74,12 @@ def add_to(verbs: Any, project: Project) -> None:
 
 
 def _add_race(kinds: Any, race: str, job: Mapping[str, Any]) -> None:
+    task = f" on {job['env_id']}" if "env_id" in job else ""  # it is missed when the race begins
     parser = add_kind(
         kinds,
         race,
         run,
-        help=f"training with {race.upper()} against other libraries",
+        help=f"training with {job['algo'].upper()}{task}, against other libraries",
         description="Train with this library and its peers in turn, with the same task and "
         "hyperparameters: steps per second, time to a given return and final return, with "
         "intervals",

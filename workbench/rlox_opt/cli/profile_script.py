@@ -50,9 +50,10 @@ examples:
     --experiment=cartpole --train_for_env_steps=200000 --device=cpu
       shows the timing report in the program's own log beside this one
 
-Phases of the program are shown where it marks them, by `with timing.add_time("load"):` or `@span`.
-The recorder has to know that Timing: `rlox_opt_recorder.active().adopt(timing)`. Ctrl-C ends the
-program; the report tells what it did until then.
+Phases of the program are shown where it marks them by `rlox.timing`, of the library rlox-rl:
+`with span("load"):`, `@span("load")`, or `with timing.add_time("load"):`. Without that library the
+report has layers, functions and lines. Ctrl-C ends the program; the report tells what it did until
+then.
 """
 
 

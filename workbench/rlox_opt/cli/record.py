@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.sides import add_suite, measured_by
+from rlox_opt.cli.sides import SUITE_OF_ALL, add_suite, measured_by
 from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import store, unrecorded
@@ -28,7 +28,7 @@ from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import NotReadError, check_folder
 from rlox_opt.system.machine import machine, slug
 from rlox_opt.system.numbers import positive
-from rlox_opt.system.output import say
+from rlox_opt.system.output import number_of, say
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def add_to(verbs: Any, project: Project) -> None:
         metavar="REV",
         help="the commit whose time all times are divided by (default: that of the newest entry)",
     )
-    add_suite(parser)
+    add_suite(parser, SUITE_OF_ALL)
     add("--again", action="store_true", help="record commits once more that are recorded already")
     add(
         "--every", action="store_true", help="of FROM..TO also commits that change nothing measured"
@@ -331,7 +331,7 @@ def _one(
         )
     if interrupted:
         raise KeyboardInterrupt
-    return f"{len(entry.cells)} numbers, {len(entry.profiles)} profiles"
+    return f"{number_of(len(entry.cells), 'number')}, {number_of(len(entry.profiles), 'profile')}"
 
 
 def _names(control: Artefact) -> dict[str, Any]:

@@ -30,17 +30,21 @@ SIDES = ("base", "head")
 _BUILD_S = 40.0
 
 
-def add_suite(parser: argparse.ArgumentParser) -> None:
-    """By what is measured."""
-    parser.add_argument(
-        "--suite", metavar="REV|FOLDER", help="measure both sides by the benchmarks of this commit "
-        "or folder; also where a side has none (default: those of the later side)"
-    )  # fmt: skip
+SUITE_OF_ALL = (
+    "measure all commits by the benchmarks of this commit or folder, also those that have none"
+)
+SUITE_OF_ONE = "take the benchmarks of this commit or folder"
+
+
+def add_suite(parser: argparse.ArgumentParser, told: str) -> None:
+    """By what is measured; `told` is the option's help."""
+    parser.add_argument("--suite", metavar="REV|FOLDER", help=told)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What each side is given beyond its commit."""
-    add_suite(parser)
+    add_suite(parser, "measure both sides by the benchmarks of this commit or folder; also where a "
+        "side has none (default: those of the later side)")  # fmt: skip
     add = parser.add_argument
     add("--with", metavar="[SIDE:]REQ", action="append", default=[], dest="extra",
         help="a requirement for a side's environment, such as base:numpy==1.26; for both sides "

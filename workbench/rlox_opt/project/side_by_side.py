@@ -26,6 +26,7 @@ from rlox_opt.project.project import Project
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.machine import machine
+from rlox_opt.system.output import number_of
 from rlox_opt.system.patterns import beginning
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
@@ -142,7 +143,7 @@ def measured(
         packages.beginning = beginning(arguments.bench)
         progress.begin(READING)
         names, missing = _chosen(packages, arguments.bench)
-        progress.end(f"{sum(map(len, names.values()))} benchmarks to measure")
+        progress.end(f"{number_of(sum(map(len, names.values())), 'benchmark')} to measure")
         start = time.monotonic()
         until = start + arguments.budget
         weighed = [name for kind in _MEMORY_KINDS for name in names[kind]]
@@ -181,7 +182,7 @@ def measured(
                 reserve_s,
             )
             until -= reserve_s if times.slower() else 0.0
-            progress.end(f"{len(times.judgements)} verdicts")
+            progress.end(number_of(len(times.judgements), "verdict"))
             if memory.names:
                 progress.begin("memory")
                 memory.run(
@@ -192,11 +193,11 @@ def measured(
                     _MEMORY_RESTARTS,
                     until - time.monotonic() - of_counts,
                 )
-                progress.end(f"{len(memory.judgements)} verdicts")
+                progress.end(number_of(len(memory.judgements), "verdict"))
             if counted:
                 progress.begin("counting")
                 _count(compared, packages, progress, until)
-                progress.end(f"{len(compared.counts['head'])} benchmarks")
+                progress.end(number_of(len(compared.counts["head"]), "benchmark"))
             compared.complete = True
         except KeyboardInterrupt:
             for comparison in (times, memory):

@@ -39,6 +39,11 @@ def say(text: str, *, stderr: bool = False) -> None:
     print("\n".join(part for line in lines for part in folded(line, width)), file=stream)
 
 
+def number_of(number: int, what: str) -> str:
+    """So many of a thing: "1 benchmark", "2 benchmarks"."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def folded(line: str, width: int | None) -> list[str]:
     """The line as several lines of this width. If the line begins with a label and two spaces, it
     continues below the value. A path that is longer than a line is not broken, since people copy

@@ -72,7 +72,7 @@ def test_what_cannot_be_measured_is_no_pass_but_as_a_hook_a_warning(
     light, _, raises = commits
     done = rlox_opt("gate", light, raises, "--bench", "time_raises", *QUICK, *hook)
     assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (code, 2)
-    assert "cannot tell: 1 benchmarks could not be measured" in done.stderr
+    assert "cannot tell: 1 benchmark could not be measured" in done.stderr
     assert ("warning: " in done.stderr) == bool(hook)
 
 

@@ -38,7 +38,7 @@ def test_what_is_found_is_told_with_what_says_so_and_nothing_is_written(here: Pa
     assert lines["repository"].startswith("git, main at ")
     assert lines["build"] == "flit_core.buildapi  (pyproject.toml, [build-system])"
     where = "(benchmarks/asv.conf.json)"
-    assert lines["suite"] == f"benchmarks/benchmarks, 1 benchmark functions  {where}"
+    assert lines["suite"] == f"benchmarks/benchmarks, 1 benchmark function  {where}"
     assert lines["environment"] == f"by uv: numpy  {where}"
     assert lines["python"] == f"3.11  {where}"
     assert lines["run next:"] == "rlox-opt diff HEAD . --bench '^all.Work.time_work'"

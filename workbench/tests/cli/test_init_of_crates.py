@@ -45,7 +45,7 @@ def test_a_crate_is_found_with_its_benches_and_the_command_to_run(here: Path) ->
     assert lines["project"] == str(here)
     assert lines["package"] == "a_thing  (Cargo.toml, [package] name)"
     assert lines["build"] == "cargo bench --no-run, by the project's own profile  (Cargo.toml)"
-    assert lines["suite"].startswith("., 1 benchmark functions")
+    assert lines["suite"].startswith("., 1 benchmark function")
     assert lines["uncovered"].startswith("benches/old.rs of a-thing: is built with the harness")
     assert "rlox-opt diff HEAD~1 HEAD --bench '^sums::'" in done.stdout
     if shutil.which("cargo"):

@@ -84,7 +84,7 @@ def test_the_gate_has_an_exit_code_for_each_outcome(root: Path, commits: list[st
     assert code(commits[5]) == (0, "no regression: both packages are byte for byte the same")
     assert code(commits[-1], "--threshold", "2000") == (0, "no regression")
     assert code(commits[-1])[0] == 1
-    failing = "cannot tell: 1 benchmarks could not be measured, or not be read"
+    failing = "cannot tell: 1 benchmark could not be measured, or not be read"
     assert code(commits[strangers.FAILING]) == (2, failing)
     assert code(commits[strangers.NOT_BUILT])[0] == 2
 

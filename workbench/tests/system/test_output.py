@@ -1,6 +1,6 @@
 import pytest
 
-from rlox_opt.system.output import cells, folded, unbroken
+from rlox_opt.system.output import cells, folded, number_of, unbroken
 
 LONG = "benchmark_classes.GraphBenchmark.time_add_edges_from('DiGraph')"
 PATH = "optimizations/record/amd-epyc-2c/2026-11-23T004604Z_r3.json"
@@ -48,3 +48,9 @@ def test_a_pipe_has_no_width() -> None:
 
 def test_letters_take_the_columns_that_a_terminal_gives_them() -> None:
     assert [cells(of) for of in ("abc", "é", "例", "×–")] == [3, 1, 2, 2]
+
+
+def test_one_thing_has_no_plural() -> None:
+    assert [number_of(n, "benchmark") for n in (0, 1, 2)] == [
+        "0 benchmarks", "1 benchmark", "2 benchmarks",
+    ]  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 from rlox_opt.cli.sides import SUITE_OF_ONE, add_suite, builds_for, measured_by
 from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import calibration
+from rlox_opt.project import calibration, unmeasured
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import READING, side_by_side
 from rlox_opt.stats.paired import LOOKS
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     project: Project = arguments.project
     try:
-        head, dirty = project.commits.resolve("HEAD"), project.dirty
+        head, dirty = project.commits.resolve("HEAD"), unmeasured.dirty(project)
         project, _ = measured_by(project, [head], arguments.suite)
         calibration.check_records(project.records)
         with reporter() as progress:

@@ -29,6 +29,7 @@ from rlox_opt.project.builds import Artefact, same_parts
 from rlox_opt.project.commits import later
 from rlox_opt.project.parity import findings
 from rlox_opt.project.side_by_side import ComparedBuilds, Meant, facts, measured, share_a_process
+from rlox_opt.project.unmeasured import dirty
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
@@ -165,7 +166,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
         project = dataclasses.replace(project, settings=own)
     for side in sides:
         project.builds.check(side)
-    if "." not in texts and project.dirty:
+    if "." not in texts and dirty(project):
         say(
             'note: the working tree has changes, which are not measured; name it as "." to '
             "measure them",

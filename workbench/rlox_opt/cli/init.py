@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.project import kinds, table
+from rlox_opt.project import kinds, table, unmeasured
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Cargo, Command
 from rlox_opt.project.project import Project
@@ -178,7 +178,7 @@ def _repository(project: Project, found: _Found) -> None:
     try:
         head = commits.resolve("HEAD").commit
         branch = commits.repository().maybe("rev-parse", "--abbrev-ref", "HEAD") or "HEAD"
-        changed = ", with changes that are in no commit" if project.dirty else ""
+        changed = ", with changes that are in no commit" if unmeasured.dirty(project) else ""
     except UsageError as error:
         found.lacking.append(f"{error}")
         return

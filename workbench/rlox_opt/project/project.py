@@ -262,12 +262,6 @@ class Project:
             inside.append(self.configuration.suite)
         return unmeasured.everything_but(self.within, inside, self.settings.state)
 
-    @property
-    def dirty(self) -> bool:
-        """Whether its working tree differs from HEAD, in more than the workbench's own results.
-        Raises UsageError where git is missing or fails."""
-        return self.commits.dirty(*unmeasured.written(self.within, self.settings.state))
-
     def _from_top(self, path: str) -> str:
         magic = _MAGIC.match(path)
         assert magic is not None

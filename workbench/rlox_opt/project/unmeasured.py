@@ -12,6 +12,10 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlox_opt.project.project import Project
 
 _FOLDERS = (
     *("doc", "docs", "test", "tests"),
@@ -47,13 +51,15 @@ def everything_but(
     )
 
 
-def written(home: PurePosixPath, state: str) -> tuple[str, ...]:
-    """What the workbench writes into its folder `state`, as paths from the top of the repository of
-    the project `home`; nothing where that folder lies elsewhere."""
-    return tuple(_within(home, state, _WRITTEN))
+def dirty(project: Project) -> bool:
+    """Whether the working tree differs from HEAD, in more than the workbench's own results. Raises
+    UsageError where git is missing or fails."""
+    return project.commits.dirty(*_within(project.within, project.settings.state, _WRITTEN))
 
 
 def _within(home: PurePosixPath, state: str, names: Sequence[str]) -> Iterator[str]:
+    """Names in the folder `state` of the project `home`, as paths from the top of the repository;
+    none where that folder lies elsewhere."""
     paths = (posixpath.normpath(home / state / name) for name in names)
     return (path for path in paths if not path.startswith(("../", "/")))
 

@@ -105,17 +105,15 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
             alike.setdefault(readings.like, []).append(readings)
     phis = {like: usual_memory(of) for like, of in alike.items()}
 
-    def at(name: Name, level: float) -> list[Change]:
-        return changes(series[name], level, phis.get(series[name].like))
-
-    found = {name: at(name, level) for name in series}
+    found = {name: changes(of, level, phis.get(of.like)) for name, of in series.items()}
     # Series that are too short take no part.
     tested = [n for n, of in series.items() if not of.exact and len(of.values) >= _SHORTEST]
     strongest = sorted(min((c.p for c in found[name]), default=1.0) for name in tested)
     limits = [level * rank / len(strongest) for rank in range(1, len(strongest) + 1)]
     limit = max((of for of, p in zip(limits, strongest, strict=True) if p <= of), default=0.0)
+    # A series is not searched anew with this limit: what is left out now would be noise to the rest.
     return {
-        name: at(name, limit) if any(c.p > limit for c in of) else of for name, of in found.items()
+        name: [c for c in of if c.p <= limit or series[name].exact] for name, of in found.items()
     }
 
 

@@ -21,7 +21,7 @@ def channels_first(space: spaces.Box) -> bool:
 def shown(space: spaces.Space[Any]) -> spaces.Space[Any]:
     """`space` as a features extractor sees it: images with their channels first."""
     if isinstance(space, spaces.Dict):
-        return spaces.Dict({key: shown(part) for key, part in space.spaces.items()})
+        return spaces.Dict([(key, shown(part)) for key, part in space.spaces.items()])
     if isinstance(space, spaces.Box) and is_image(space) and not channels_first(space):
         low, high = (np.transpose(end, (2, 0, 1)) for end in (space.low, space.high))
         return spaces.Box(low, high, dtype=np.uint8)

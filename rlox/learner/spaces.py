@@ -166,7 +166,8 @@ def as_saved(space: spaces.Space[Any]) -> dict[str, Any]:
 def from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
     """The space from which `as_saved` was made."""
     if "spaces" in saved:
-        return spaces.Dict({key: from_saved(part) for key, part in saved["spaces"].items()})
+        # Pairs keep their order; of a dictionary's keys, Gymnasium makes a sorted one.
+        return spaces.Dict([(key, from_saved(part)) for key, part in saved["spaces"].items()])
     if "nvec" in saved:
         return spaces.MultiDiscrete(saved["nvec"], start=saved["starts"])
     if "bits" in saved:

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from rlox.env.backend import Step, Timer
-from rlox.env.in_turn import step_in_turn
+from rlox.env.in_turn import reset_in_turn, step_in_turn
 
 EnvFactory = Callable[[], gymnasium.Env[Any, Any]]
 EnvSource = str | gymnasium.Env[Any, Any] | EnvFactory | Sequence[EnvFactory]
@@ -55,8 +55,10 @@ class GymnasiumBackend:
             ]
             self._seeds = None
         # A copy, since `SyncVectorEnv` takes `reset_mask` out of the dictionary it is given.
-        return self.envs.reset(
-            seed=None if seeds is None else list(seeds), options=dict(options) if options else None
+        return reset_in_turn(
+            self.envs,
+            None if seeds is None else list(seeds),
+            dict(options) if options else None,
         )
 
     def step(self, actions: NDArray[Any]) -> Step:

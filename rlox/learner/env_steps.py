@@ -57,7 +57,7 @@ class EnvSteps:
             if keep is not None:
                 keep(rewards, dones)
             model._last_obs = obs
-            model._count_step(rewards, dones)
+            model._count_step(rewards, dones, infos)
         if not model._tell_step(env_actions, new_obs, rewards, terminations, truncations, infos):
             return None
         return Stepped(obs, rewards, dones, None if last is None else (rows, last))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rlox import _core
 from rlox.env import VecEnv
 from rlox.env.native_backend import NativeBackend
+from rlox.learner.infos import last_obs
 from rlox.learner.spaces import flatten_obs, stacked
 from rlox.learner.vector_envs import AnyEnv, FromTheirs, NextStep, OfTrainer, is_theirs
 from rlox.timing import Timing
@@ -107,4 +108,4 @@ def rust_core(env: object) -> _core.VecEnv | None:
 
 def final_obs(infos: Any, rows: NDArray[np.intp], space: gym.Space[Any]) -> NDArray[Any]:
     """The last observations, as rows, of the episodes that ended in the environments `rows`."""
-    return flatten_obs(stacked([infos["final_obs"][row] for row in rows], space), space)
+    return flatten_obs(stacked(last_obs(infos, rows.tolist()), space), space)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from rlox.learner.environments import make_vector_env
-from rlox.learner.step_locals import each_info
-from rlox.learner.vector_envs import NextStep
+from rlox.learner.infos import TheirInfos, last_infos, monitored_episodes, told_apart
+from rlox.learner.vector_envs import NextStep, holds_monitor
 
 
 def evaluate_policy(
@@ -30,7 +30,7 @@ def evaluate_policy(
     made = make_vector_env(env, 1)
     if isinstance(made, NextStep):
         raise ValueError("env: evaluation needs AutoresetMode.SAME_STEP; rlox.VecEnv has it")
-    n = made.num_envs
+    n, monitored = made.num_envs, holds_monitor(made)
     shares = np.array([(n_eval_episodes + i) // n for i in range(n)])
     played, returns, lengths = np.zeros(n, int), np.zeros(n), np.zeros(n, int)
     found: list[tuple[float, int]] = []
@@ -45,15 +45,17 @@ def evaluate_policy(
         returns += rewards
         lengths += 1
         if callback is not None:
-            told = getattr(infos, "each", None) or each_info(infos, n)
+            told = told_apart(infos, n, np.flatnonzero(starts).tolist())
             for i in np.flatnonzero(played < shares).tolist():
                 callback({"info": told[i], "done": starts[i], "reward": rewards[i]}, {})
         for i in np.flatnonzero(starts).tolist():
             if played[i] < shares[i]:
                 episode = [(float(returns[i]), int(lengths[i]))]
-                if hasattr(made, "told_episodes"):
-                    monitored = made.told_episodes([i])
-                    episode = episode if monitored is None else monitored
+                heard = monitored_episodes(
+                    last_infos(infos, n, [i]), isinstance(infos, TheirInfos), monitored
+                )
+                if heard is not None:
+                    episode = [(float(one["r"]), int(one["l"])) for one in heard if one]
                 played[i] += len(episode)
                 found += episode
             returns[i], lengths[i] = 0, 0

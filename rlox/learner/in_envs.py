@@ -1,5 +1,6 @@
 """A trainer's environments, and the returns and lengths of their episodes."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -9,11 +10,19 @@ from numpy.typing import NDArray
 from rlox.env.gymnasium_backend import GymnasiumBackend
 from rlox.learner import switchboard
 from rlox.learner.arguments import Unsupported
-from rlox.learner.environments import NoEnv, make_vector_env
+from rlox.learner.environments import NoEnv, make_vector_env, rust_core
 from rlox.learner.features import with_channels_first
 from rlox.learner.finite import FiniteSteps
+from rlox.learner.infos import TheirInfos, last_infos, monitored_episodes
 from rlox.learner.spaces import flatten_obs
-from rlox.learner.vector_envs import AnyEnv, FromTheirs, NextStep, their_base, to_theirs
+from rlox.learner.vector_envs import (
+    AnyEnv,
+    FromTheirs,
+    NextStep,
+    holds_monitor,
+    their_base,
+    to_theirs,
+)
 from rlox.timing import Timing
 
 
@@ -35,6 +44,9 @@ class InEnvs:
     _env_seed: int | None
     _finite: FiniteSteps
     _last_obs: NDArray[Any] | None
+    # What a Monitor has told of the latest episodes, by their place in the list `_heard_in`.
+    _heard_of: dict[int, dict[str, Any]]
+    _heard_in: list[float] | None = None
 
     def _new_seed(self) -> int:
         raise NotImplementedError
@@ -102,7 +114,9 @@ class InEnvs:
         """Look up the parts of the environments that each counted step needs."""
         self._their_env = None
         self._next_step = self.vector_env if isinstance(self.vector_env, NextStep) else None
-        self._told_episodes = getattr(self.vector_env, "told_episodes", None)
+        self._monitored = holds_monitor(self.vector_env)
+        # Environments in Rust tell nothing of an episode but its last observation.
+        self._hears_ends = rust_core(self.vector_env) is None
         backend = getattr(self.vector_env, "backend", None)
         if isinstance(backend, GymnasiumBackend):
             backend.step_all = switchboard.STEP_ENVS.of(self.optimizations)
@@ -116,11 +130,15 @@ class InEnvs:
         return env
 
     @property
-    def ep_info_buffer(self) -> list[dict[str, float]]:
-        """The latest episodes: `r`, return, and `l`, length."""
-        n = self.stats_window_size
-        latest = zip(self.episode_returns[-n:], self.episode_lengths[-n:], strict=True)
-        return [{"r": r, "l": length} for r, length in latest]
+    def ep_info_buffer(self) -> list[dict[str, Any]]:
+        """The latest episodes: `r`, return, `l`, length, and what else a `Monitor` tells."""
+        heard = self._heard_of if self._heard_in is self.episode_returns else {}
+        first = max(0, len(self.episode_returns) - self.stats_window_size)
+        latest = zip(self.episode_returns[first:], self.episode_lengths[first:], strict=True)
+        return [
+            {**heard.get(at, {}), "r": r, "l": length}
+            for at, (r, length) in enumerate(latest, first)
+        ]
 
     def _reset_env(self) -> NDArray[Any]:
         """Reset; returns the first observations. Every `learn` uses another seed."""
@@ -156,20 +174,40 @@ class InEnvs:
             self._last_obs = self._reset_env()
         return self._last_obs
 
-    def _count_step(self, rewards: NDArray[Any], dones: NDArray[np.bool_]) -> None:
-        """Count one vectorised step."""
+    def _heard(self, infos: Any, ended: Sequence[int]) -> list[dict[str, Any] | None] | None:
+        """What a `Monitor` tells of the episodes that have ended in the environments `ended`; None
+        if there is none."""
+        last = last_infos(infos, self.n_envs, ended) if self._hears_ends else None
+        return monitored_episodes(last, isinstance(infos, TheirInfos), self._monitored)
+
+    def _count_step(
+        self, rewards: NDArray[Any], dones: NDArray[np.bool_], infos: Any = None
+    ) -> None:
+        """Count one vectorised step. Without its `infos` no Monitor is asked."""
         self.num_timesteps += self._all_envs
         self._running_return += rewards
         self._running_length += 1
         if self._next_step is not None:
             self._running_length -= self._next_step.idle
         if np.count_nonzero(dones):  # takes a fifth of the time of dones.any()
-            told = self._told_episodes and self._told_episodes(np.flatnonzero(dones))
-            if told is None:
+            heard = None
+            if self._hears_ends and infos is not None:
+                heard = self._heard(infos, np.flatnonzero(dones).tolist())
+            if heard is None:
                 self.episode_returns += [float(x) for x in self._running_return[dones]]
                 self.episode_lengths += [int(x) for x in self._running_length[dones]]
             else:
-                self.episode_returns += [r for r, _ in told]
-                self.episode_lengths += [length for _, length in told]
+                self._count_heard([one for one in heard if one])
             self._running_return[dones] = 0
             self._running_length[dones] = 0
+
+    def _count_heard(self, episodes: Sequence[dict[str, Any]]) -> None:
+        """Count episodes of which a Monitor has told."""
+        if self._heard_in is not self.episode_returns:  # a count begins with a new list
+            self._heard_in, self._heard_of = self.episode_returns, {}
+        for one in episodes:
+            at = len(self.episode_returns)
+            self._heard_of[at] = one
+            self._heard_of.pop(at - self.stats_window_size, None)
+            self.episode_returns.append(float(one["r"]))
+            self.episode_lengths.append(int(one["l"]))

@@ -256,7 +256,7 @@ class OffPolicy(Algorithm):
                 before, after, gain = told
                 store(before, after, actions, gain.astype(np.float32), ended_here, truncations)
                 self._last_obs = obs = new_obs
-                self._count_step(rewards, dones)
+                self._count_step(rewards, dones, infos)
             for row in rows if self._noises else ():
                 self._noises[row].reset()
             if not self._tell_step(env_actions, raw, rewards, terminations, truncations, infos):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlox.learner.infos import TheirInfos, copied, told_apart
+
 if TYPE_CHECKING:
     from rlox.learner.algorithm import Algorithm
 
@@ -21,7 +23,7 @@ class Locals(dict[str, Any]):
 def step_locals(
     model: "Algorithm",
     actions: NDArray[Any],
-    new_obs: NDArray[Any],
+    new_obs: Any,
     rewards: NDArray[Any],
     terminations: NDArray[np.bool_],
     truncations: NDArray[np.bool_],
@@ -29,15 +31,14 @@ def step_locals(
 ) -> dict[str, Any]:
     """The `locals` of a step that was just counted; no array in it is overwritten later."""
     dones = terminations | truncations
-    told = [dict(info) for info in getattr(infos, "each", [])] or each_info(infos, model.n_envs)
-    ended = [] if hasattr(infos, "each") else np.flatnonzero(dones).tolist()
-    first = len(model.episode_returns) - len(ended)
-    for row, r, length in zip(
-        ended, model.episode_returns[first:], model.episode_lengths[first:], strict=True
-    ):
-        # The other infos already belong to the next episode.
-        last, final = told[row]["final_obs"], told[row].get("final_info", {})
-        told[row] = {**final, "terminal_observation": last, "episode": {"r": r, "l": length}}
+    ended = np.flatnonzero(dones).tolist()
+    told = told_apart(infos, model.n_envs, ended)
+    if not isinstance(infos, TheirInfos) and model._heard(infos, ended) is None:
+        first = len(model.episode_returns) - len(ended)
+        for row, r, length in zip(
+            ended, model.episode_returns[first:], model.episode_lengths[first:], strict=True
+        ):
+            told[row]["episode"] = {"r": r, "l": length}
     cut_short = (truncations & ~terminations).tolist()
     for info, truncated in zip(told, cut_short, strict=True):
         info["TimeLimit.truncated"] = truncated
@@ -45,23 +46,8 @@ def step_locals(
         "self": model,
         "env": model.get_env(),
         "actions": np.array(actions),
-        "new_obs": np.array(new_obs),
+        "new_obs": copied(new_obs),
         "rewards": np.array(rewards),
         "dones": dones,
         "infos": told,
     }
-
-
-def each_info(infos: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
-    """Gymnasium's infos of a vector environment, as one dictionary for each environment. `_name`
-    says which environments have a `name`."""
-    found: list[dict[str, Any]] = [{} for _ in range(n)]
-    for name, values in infos.items():
-        if name.startswith("_") and name[1:] in infos:
-            continue
-        column = each_info(values, n) if isinstance(values, Mapping) else values
-        if not isinstance(column, list | tuple | np.ndarray) or len(column) != n:
-            column = [column] * n  # one value for all environments
-        for row in np.flatnonzero(infos.get(f"_{name}", np.ones(n, bool))):
-            found[row][name] = column[row]
-    return found

@@ -3,7 +3,7 @@ Gymnasium's with next-step autoreset; and the trainers' own environments get Sta
 interface. That library is needed only for environments of its kind."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -13,16 +13,17 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 
+from rlox.learner.infos import (
+    TheirInfos,
+    copied,
+    last_infos,
+    monitored_episodes,
+    told_apart,
+)
 from rlox.timing import Timing
 
 AnyEnv = VectorEnv[Any, Any, Any]
 THEIRS = "stable_baselines3.common.vec_env"
-
-
-class Infos(dict[str, Any]):
-    """The infos of a step of environments that each give a dictionary of their own."""
-
-    each: list[dict[str, Any]]
 
 
 def is_theirs(env: object) -> bool:
@@ -50,7 +51,6 @@ class FromTheirs(VectorEnv[Any, Any, Any]):
         self.single_action_space = theirs.action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._infos: list[dict[str, Any]] = []
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
@@ -61,25 +61,18 @@ class FromTheirs(VectorEnv[Any, Any, Any]):
 
     def step(self, actions: Any) -> Any:
         with self.timing.add_time("python_env"):
-            obs, rewards, dones, self._infos = self.theirs.step(actions)
-        truncated = [info.get("TimeLimit.truncated", False) for info in self._infos]
+            obs, rewards, dones, each = self.theirs.step(actions)
+        truncated = [info.get("TimeLimit.truncated", False) for info in each]
         truncations = np.asarray(truncated, dtype=np.bool_) & dones
-        infos = Infos()
-        infos.each = self._infos
+        infos = TheirInfos()
+        infos.each = each
         if dones.any():
-            infos["final_obs"] = [info.get("terminal_observation") for info in self._infos]
+            infos["final_obs"] = [info.get("terminal_observation") for info in each]
         return obs, np.asarray(rewards), dones & ~truncations, truncations, infos
 
-    def told_episodes(self, rows: Iterable[int]) -> list[tuple[float, int]] | None:
-        """Returns and lengths of the episodes that ended at the last step, from a `Monitor`; None
-        if there is no such wrapper."""
-        if not any("episode" in self._infos[row] for row in rows) and not self._monitored:
-            return None
-        told = [self._infos[row].get("episode") for row in rows]
-        return [(float(one["r"]), int(one["l"])) for one in told if one]
-
     @cached_property
-    def _monitored(self) -> bool:
+    def monitored(self) -> bool:
+        """Whether a `Monitor` tells of episodes."""
         from stable_baselines3.common.monitor import Monitor
         from stable_baselines3.common.vec_env import VecEnvWrapper, VecMonitor
 
@@ -115,7 +108,8 @@ class NextStep(VectorWrapper):
         self.idle, self._ended = self._ended, terminations | truncations
         if self._ended.any():
             final = _each_obs(obs, self.single_observation_space)
-            infos = {**infos, "final_obs": final, "_final_obs": self._ended}
+            told = {"final_obs": final, "final_info": infos}
+            infos = {**infos, **told, **{f"_{name}": self._ended for name in told}}
         return obs, rewards, terminations, truncations, infos
 
 
@@ -166,6 +160,7 @@ def _to_theirs_class(base: Any) -> Any:
             self.metadata: dict[str, Any] = {"render_modes": []}
             self._seed: int | None = None
             self._actions: Any = None
+            self._monitored = holds_monitor(env)
 
         def reset(self) -> Any:
             if isinstance(self.env, NextStep):
@@ -178,7 +173,7 @@ def _to_theirs_class(base: Any) -> Any:
             self._lengths = np.zeros(self.num_envs, np.int64)
             obs, _ = self.env.reset(seed=self._seed)
             self._seed = None
-            return _copied(obs)
+            return copied(obs)
 
         def step(self, actions: Any) -> Any:
             self.step_async(actions)
@@ -188,21 +183,23 @@ def _to_theirs_class(base: Any) -> Any:
             self._actions = np.asarray(actions)
 
         def step_wait(self) -> Any:
-            from rlox.learner.step_locals import each_info
-
             self.moved()
             obs, rewards, terminations, truncations, infos = self.env.step(self._actions)
             dones = terminations | truncations
             self._returns += rewards
             self._lengths += 1
-            told = each_info(infos, self.num_envs)
-            for row in np.flatnonzero(dones).tolist():
-                last, final = told[row]["final_obs"], told[row].get("final_info", {})
-                episode = {"r": float(self._returns[row]), "l": int(self._lengths[row])}
-                told[row] = {**final, "terminal_observation": last, "episode": episode}
-                told[row]["TimeLimit.truncated"] = bool(truncations[row] & ~terminations[row])
+            ended = np.flatnonzero(dones).tolist()
+            told = told_apart(infos, self.num_envs, ended)
+            last = last_infos(infos, self.num_envs, ended) if self._monitored else None
+            if monitored_episodes(last, False, self._monitored) is None:
+                for row in ended:
+                    episode = {"r": float(self._returns[row]), "l": int(self._lengths[row])}
+                    told[row]["episode"] = episode
+            cut_short = (truncations & ~terminations).tolist()
+            for info, truncated in zip(told, cut_short, strict=True):
+                info["TimeLimit.truncated"] = truncated
             self._returns[dones], self._lengths[dones] = 0, 0
-            return _copied(obs), np.array(rewards, np.float32), dones, told
+            return copied(obs), np.array(rewards, np.float32), dones, told
 
         def seed(self, seed: int | None = None) -> list[int | None]:
             self._seed = seed
@@ -269,10 +266,13 @@ def _to_theirs_class(base: Any) -> Any:
     return ToTheirs
 
 
-def _copied(obs: Any) -> Any:
-    if isinstance(obs, dict):
-        return {key: np.array(value) for key, value in obs.items()}
-    return np.array(obs)
+def holds_monitor(env: AnyEnv) -> bool:
+    """Whether a `Monitor` of Stable-Baselines3 tells of the episodes of each environment."""
+    if isinstance(env, FromTheirs):
+        return env.monitored
+    module: Any = sys.modules.get("stable_baselines3.common.monitor")
+    envs = None if module is None else single_envs(env)
+    return bool(envs) and all(_wrapped(one, module.Monitor) for one in envs or ())
 
 
 def _wrapped(env: Any, wrapper_class: Any) -> bool:

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any, cast
 
 import torch
@@ -24,11 +25,20 @@ from rlox.learner.features import (
     NatureCNN,
     Shown,
     features_size,
+    is_nature_cnn,
     shown,
     takes_normalized_images,
 )
 from rlox.learner.heads import Head, head_for
-from rlox.learner.names import HEAD, NOISY, NOISY_CLIPPED, use_their_names
+from rlox.learner.names import (
+    CRITICS_WITHIN,
+    HEAD,
+    NOISY,
+    NOISY_CLIPPED,
+    SQUASHED_WITHIN,
+    repeat_features_extractor,
+    use_their_names,
+)
 from rlox.learner.policies import (
     ActorCritic,
     CategoricalActorCritic,
@@ -79,7 +89,7 @@ class PolicyKwargs:
     def hidden(self, usual: list[int], second: str) -> tuple[list[int], list[int]]:
         """Widths of the policy's layers and of those of `second`: "vf" of PPO, which has none above
         a CNN, or "qf" of SAC."""
-        usual = [] if self.features_extractor_class is NatureCNN and second == "vf" else usual
+        usual = [] if second == "vf" and is_nature_cnn(self.features_extractor_class) else usual
         arch: Any = usual if self.net_arch is None else self.net_arch
         if isinstance(arch, list | tuple) and len(arch) == 1 and isinstance(arch[0], Mapping):
             warnings.warn(
@@ -88,13 +98,14 @@ class PolicyKwargs:
             )
             arch = arch[0]
         if isinstance(arch, Mapping):
-            return list(arch.get("pi", [])), list(arch.get(second, []))
-        if any(not isinstance(width, int) for width in arch):
+            return [int(n) for n in arch.get("pi", [])], [int(n) for n in arch.get(second, [])]
+        if any(not isinstance(width, Integral) for width in arch):
             raise ValueError(
                 f"policy_kwargs: net_arch is {arch}; give widths, [64, 64], or "
                 f"dict(pi=[64, 64], {second}=[64, 64])"
             )
-        return list(arch), list(arch)
+        widths = [int(width) for width in arch]
+        return widths, list(widths)
 
     def extractor(self, space: spaces.Space[Any]) -> nn.Module:
         """A new features extractor for observations of `space`."""
@@ -213,6 +224,7 @@ class FeaturesActorCritic(Seeing, ActorCritic):
         self.action_net = nn.Linear(n_latent, self.head.n_inputs)
         self.value_net = nn.Linear(vf[-1] if vf else n, 1)
         use_their_names(self, HEAD)
+        repeat_features_extractor(self)
         if kwargs.ortho_init:
             inner = [self.features_extractor, self.vf_features_extractor, self.mlp_extractor]
             for part in filter(None, inner):
@@ -271,6 +283,7 @@ class FeaturesActor(Seeing, SacPolicy):
         super().__init__()
         n = self._see(space, kwargs)
         self.net = SquashedGaussianActor(n, act_dim, tuple(hidden), activation)
+        use_their_names(self, SQUASHED_WITHIN)
 
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
@@ -328,8 +341,9 @@ class FeaturesCritic(Seeing):
         super().__init__()
         self.shares = extractor is not None
         n = self._see(space, kwargs, extractor)
-        # The name is part of the parameters' names in checkpoints, so it cannot change.
+        # The name is part of the parameters' names in earlier checkpoints, so it cannot change.
         self.twins = q_functions(kwargs.n_critics, n, act_dim, tuple(hidden), activation)
+        use_their_names(self, CRITICS_WITHIN)
 
     @property
     def learning_part(self) -> nn.Module:

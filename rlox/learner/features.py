@@ -194,6 +194,15 @@ class NatureCNN(nn.Module):
         return cast(Tensor, self.linear(self.cnn(self.order(observations))))
 
 
+def is_nature_cnn(extractor: type[nn.Module] | None) -> bool:
+    """Whether it is this library's `NatureCNN`, or Stable-Baselines3's, and no class derived from
+    them."""
+    theirs = ("stable_baselines3.common.torch_layers", "NatureCNN")
+    return extractor is NatureCNN or (
+        extractor is not None and (extractor.__module__, extractor.__qualname__) == theirs
+    )
+
+
 class CombinedExtractor(nn.Module):
     """A `NatureCNN` for each image of a `Dict`; all other entries flat; joined to one vector."""
 

@@ -4,6 +4,7 @@ loaded. Names of earlier versions of this library are accepted too."""
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import nn
 
 # Beginnings of our names, and of theirs; `{last}` is the number of a Sequential's last layer.
@@ -19,6 +20,8 @@ SQUASHED: Pairs = {"trunk.0.": "latent_pi.", "mean.": "mu."}
 NOISY: Pairs = {**SQUASHED, **HEAD}
 NOISY_CLIPPED: Pairs = {**NOISY, "mean.": "mu.0."}
 TWO_CRITICS: Pairs = {"q1.": "qf0.", "q2.": "qf1."}
+SQUASHED_WITHIN: Pairs = {f"net.{name}": name for name in ("latent_pi.", "mu.", "log_std.")}
+CRITICS_WITHIN: Pairs = {"twins.qf": "qf"}
 
 
 def use_their_names(module: nn.Module, pairs: Pairs) -> None:
@@ -29,6 +32,53 @@ def use_their_names(module: nn.Module, pairs: Pairs) -> None:
     module.register_load_state_dict_pre_hook(  # type: ignore[no-untyped-call]
         _Renames(pairs, to_theirs=False)
     )
+
+
+def repeat_features_extractor(module: nn.Module) -> None:
+    """Make `module.state_dict()` have the `features_extractor` under the other names, too, that
+    Stable-Baselines3's policies have for it, and `load_state_dict` accept these."""
+    module.register_state_dict_post_hook(_with_repeated)  # type: ignore[no-untyped-call]
+    module.register_load_state_dict_pre_hook(  # type: ignore[no-untyped-call]
+        _without_repeated
+    )
+
+
+def _repeated(module: nn.Module, prefix: str) -> list[str]:
+    names = ["pi_features_extractor", "vf_features_extractor"]
+    return [f"{prefix}{name}." for name in names if getattr(module, name, None) is None]
+
+
+def _with_repeated(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    own = f"{prefix}features_extractor."
+    found = {k.removeprefix(own): value for k, value in state.items() if k.startswith(own)}
+    for name in _repeated(module, prefix):
+        state.update({f"{name}{key}": value for key, value in found.items()})
+
+
+def _without_repeated(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    for name in _repeated(module, prefix):
+        for key in [key for key in state if key.startswith(name)]:
+            del state[key]
+
+
+def in_our_order(
+    state: dict[str, Any],
+    optimizer: torch.optim.Optimizer,
+    module: nn.Module,
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The `state` of an optimiser, which numbers parameters in the order of the weights `given`
+    with it, for the `optimizer` of `module`. Unchanged if these are not the module's weights."""
+    groups, names = optimizer.param_groups, dict[int, str]()
+    for name, value in module.state_dict(keep_vars=True).items():
+        names.setdefault(id(value), name)
+    own = [names.get(id(one), "") for group in groups for one in group["params"]]
+    theirs = [name for name in given if name in own]
+    if theirs == own or sorted(theirs) != sorted(own) or len(groups) > 1:
+        return state
+    held = {theirs[number]: one for number, one in state["state"].items()}
+    ours = {number: held[name] for number, name in enumerate(own) if name in held}
+    return {**state, "state": ours}
 
 
 class _Renames:

@@ -12,6 +12,7 @@ from rlox.learner.arguments import plain, require_device, require_lost
 from rlox.learner.classes import decoded
 from rlox.learner.distributed import Workers
 from rlox.learner.environments import NoEnv
+from rlox.learner.names import in_our_order
 from rlox.learner.schedules import Scheduled
 from rlox.learner.spaces import as_saved, from_saved, require_same_space
 
@@ -129,6 +130,9 @@ class Saved:
             if within:
                 begin = f"{within}."
                 state = {k.removeprefix(begin): v for k, v in state.items() if k.startswith(begin)}
+            if isinstance(part, torch.optim.Optimizer):
+                weights = given.get("policy", {})
+                state = in_our_order(state, part, _as_made(self.policy), weights)
             _load(part, state, exact_match)
 
     def save(

@@ -55,12 +55,6 @@ EACH = {
 SMALL = {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "seed": 0}
 
 
-def their_weights(policy):
-    """Those that do not stand there a second time, under another name."""
-    twice = ("pi_features_extractor", "vf_features_extractor")
-    return {k: v for k, v in policy.state_dict().items() if not k.startswith(twice)}
-
-
 def their_rollout(theirs):
     """What Stable-Baselines3 has collected, for both libraries to learn from."""
     _, callback = theirs._setup_learn(16)
@@ -84,7 +78,7 @@ def test_ppo_learns_from_a_rollout_as_stable_baselines_does(kind, more):
     theirs = TheirPPO(policy, Sees(space, action_space), device="cpu", **arguments)
     theirs.set_logger(configure(None, []))
     ours = rlox.PPO(policy, Sees(space, action_space), **arguments)
-    ours.policy.load_state_dict(their_weights(theirs.policy))
+    ours.policy.load_state_dict(theirs.policy.state_dict())
     seen, buffer = their_rollout(theirs)
     rows = flatten_obs(seen, space)
     actions = torch.as_tensor(buffer.actions[:, 0])
@@ -99,7 +93,7 @@ def test_ppo_learns_from_a_rollout_as_stable_baselines_does(kind, more):
     theirs.train()
     ours._log_interval, ours._end = None, 16
     ours.train(Rollout(ours._tensor(rows), actions, *rest))
-    found, expected = ours.policy.state_dict(), their_weights(theirs.policy)
+    found, expected = ours.policy.state_dict(), theirs.policy.state_dict()
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=0, atol=2e-5, msg=name)
@@ -137,7 +131,7 @@ def test_images_may_have_their_channels_last():
     model = rlox.PPO("CnnPolicy", Sees(LAST), **SMALL).learn(16)
     assert model.policy.features_extractor.cnn[0].in_channels == 3
     theirs = TheirPPO("CnnPolicy", Sees(LAST), device="cpu", **SMALL)
-    model.policy.load_state_dict(their_weights(theirs.policy))
+    model.policy.load_state_dict(theirs.policy.state_dict())
     image = LAST.sample()
     ours = model.policy.get_value(model._acting.rows(image, model.device)[0])
     seen = torch.as_tensor(image.transpose(2, 0, 1)[None])

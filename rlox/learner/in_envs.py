@@ -15,6 +15,7 @@ from rlox.learner.features import with_channels_first
 from rlox.learner.finite import FiniteSteps
 from rlox.learner.infos import TheirInfos, last_infos, monitored_episodes
 from rlox.learner.spaces import flatten_obs
+from rlox.learner.their_names import TrainerNames
 from rlox.learner.vector_envs import (
     AnyEnv,
     FromTheirs,
@@ -26,7 +27,7 @@ from rlox.learner.vector_envs import (
 from rlox.timing import Timing
 
 
-class InEnvs:
+class InEnvs(TrainerNames):
     """The part of a trainer that handles its environments and their episodes."""
 
     vector_env: AnyEnv
@@ -47,6 +48,8 @@ class InEnvs:
     # What a Monitor has told of the latest episodes, by their place in the list `_heard_in`.
     _heard_of: dict[int, dict[str, Any]]
     _heard_in: list[float] | None = None
+    _successes: list[bool]
+    _successes_in: list[float] | None = None
 
     def _new_seed(self) -> int:
         raise NotImplementedError
@@ -192,7 +195,9 @@ class InEnvs:
         if np.count_nonzero(dones):  # takes a fifth of the time of dones.any()
             heard = None
             if self._hears_ends and infos is not None:
-                heard = self._heard(infos, np.flatnonzero(dones).tolist())
+                ended = np.flatnonzero(dones).tolist()
+                heard = self._heard(infos, ended)
+                self._note_success(last_infos(infos, self.n_envs, ended) or ())
             if heard is None:
                 self.episode_returns += [float(x) for x in self._running_return[dones]]
                 self.episode_lengths += [int(x) for x in self._running_length[dones]]
@@ -200,6 +205,24 @@ class InEnvs:
                 self._count_heard([one for one in heard if one])
             self._running_return[dones] = 0
             self._running_length[dones] = 0
+
+    def _note_success(self, last: Sequence[dict[str, Any]]) -> None:
+        """Note the `is_success` of the `last` infos of episodes."""
+        found = [info["is_success"] for info in last if info.get("is_success") is not None]
+        if found:
+            self._successes = [*self.ep_success_buffer, *map(bool, found)]
+            self._successes = self._successes[-self.stats_window_size :]
+            self._successes_in = self.episode_returns
+
+    @property
+    def ep_success_buffer(self) -> list[bool]:
+        """The `is_success` of the latest episodes that had one in their last infos."""
+        return self._successes if self._successes_in is self.episode_returns else []
+
+    def _success_rate(self) -> dict[str, float]:
+        """The figure of `ep_success_buffer`, if it holds anything."""
+        found = self.ep_success_buffer
+        return {"rollout/success_rate": float(np.mean(found))} if found else {}
 
     def _count_heard(self, episodes: Sequence[dict[str, Any]]) -> None:
         """Count episodes of which a Monitor has told."""

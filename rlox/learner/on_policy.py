@@ -1,5 +1,6 @@
 """What PPO does between updates: it collects rollouts, in Rust or in torch."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -102,6 +103,21 @@ class OnPolicy(Algorithm):
             except Unfit as reason:
                 self._native_rollouts.say(f"torch: {reason}")
         return rollout_in_torch(self)  # type: ignore[arg-type]
+
+    def _record_figures(self) -> None:
+        """Record also how well the values fit the returns, and how far actions scatter."""
+        super()._record_figures()
+        if self._rollout is None or not self._shows():
+            return
+        left, spread = (float(part.var(correction=0)) for part in self._rollout[3:])
+        figures = {"train/explained_variance": 1 - left / spread if spread else math.nan}
+        policy: Any = self.policy
+        log_std = getattr(
+            policy, "log_std", getattr(getattr(policy, "head", None), "log_std", None)
+        )
+        if isinstance(log_std, Tensor):
+            figures["train/std"] = float(log_std.detach().exp().mean())
+        self.logger.record({**figures, **self._success_rate()})
 
     def _update(self, rollout: Rollout) -> None:
         self._rollout = rollout

@@ -21,13 +21,14 @@ from torch import Tensor, nn
 
 from rlox.learner.acting import Acting, Predicted
 from rlox.learner.names import ACTOR_CRITIC, SQUASHED, TWO_CRITICS, use_their_names
+from rlox.learner.their_names import TheirNames
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 LOG_2 = math.log(2)
 
 
-class StochasticPolicy(nn.Module):
+class StochasticPolicy(TheirNames, nn.Module):
     """A policy that can be sampled from: what `predict` and the collectors need.
 
     Called with a batch of observations, as they come from the environment, it does the same as in

@@ -41,6 +41,7 @@ from rlox.learner.on_policy import OnPolicy
 from rlox.learner.policies import ActorCritic
 from rlox.learner.policy_arguments import ppo_policy, with_sde
 from rlox.learner.schedules import Schedule, Scheduled
+from rlox.learner.their_names import KnownOptimizer
 
 # Defaults of `PPO("MlpPolicy", env)`, which are Stable-Baselines3's, and of `PPO(env)`.
 THEIRS = {"n_steps": 2048, "batch_size": 64, "n_epochs": 10, "n_envs": 1}
@@ -54,7 +55,6 @@ FIGURES = (
     "train/approx_kl",
     "train/clip_fraction",
 )
-
 
 __all__ = ["PPO", "Rollout"]
 ACTION_SPACES = (spaces.Discrete, spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)
@@ -121,7 +121,7 @@ class PPO(OnPolicy):
     """
 
     policy: ActorCritic
-    optimizer: Any
+    optimizer: Any = KnownOptimizer()
     _state: tuple[str, ...] = ("policy", "optimizer")
     _their_parts: ClassVar[Mapping[str, str]] = {
         "policy": "policy",

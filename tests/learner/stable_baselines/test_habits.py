@@ -1,11 +1,15 @@
 """Smaller habits of Stable-Baselines3's users: what a program of theirs finds, beside theirs."""
 
+import copy
+
 import gymnasium as gym
 import numpy as np
 import pytest
 import stable_baselines3
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
 
 import rlox
 from rlox.learner.policies import TwinCritic
@@ -144,3 +148,61 @@ def _batch(space):
     if isinstance(space, spaces.Dict):
         return {key: np.stack([row[key] for row in one]) for key in space}
     return np.stack(one)
+
+
+def test_a_policy_has_its_spaces_and_ppos_its_optimizer():
+    for model in (rlox.PPO("MlpPolicy", Counts()), rlox.SAC("MlpPolicy", Counts())):
+        assert model.policy.observation_space == model.observation_space
+        assert model.policy.action_space == model.action_space
+    policy = rlox.PPO("MlpPolicy", Counts(), learning_rate=2e-3).policy
+    assert policy.optimizer.param_groups[0]["lr"] == 2e-3
+    assert not hasattr(copy.deepcopy(policy), "optimizer")
+    model = rlox.PPO("MlpPolicy", Counts())
+    model.optimizer = torch.optim.SGD(model.policy.parameters(), lr=1)
+    assert model.policy.optimizer is model.optimizer
+
+
+class Succeeds(Counts):
+    """Says at each episode's end whether it has succeeded: every second one has."""
+
+    episodes = 0
+
+    def step(self, action):
+        *found, ended, _ = super().step(action)
+        self.episodes += ended
+        return *found, ended, {"is_success": self.episodes % 2 == 1} if ended else {}
+
+
+class Figures(BaseCallback):
+    """Keeps the figures of a training."""
+
+    def _on_step(self):
+        return True
+
+    def _on_training_end(self):
+        self.found = dict(self.logger.name_to_value)
+
+
+def test_figures_of_ppo_are_theirs():
+    settings = {"n_steps": 40, "batch_size": 40, "n_epochs": 1, "device": "cpu", "seed": 0}
+    models = [one.PPO("MlpPolicy", Succeeds(), **settings) for one in (rlox, stable_baselines3)]
+    models[1].policy.load_state_dict(models[0].policy.state_dict())
+    told = []
+    for model in models:
+        model.set_logger(configure(None, []))
+        figures = Figures()
+        model.learn(40, figures)
+        told.append(figures.found)
+    ours, theirs = told
+    assert ours["rollout/success_rate"] == np.mean(models[1].ep_success_buffer) == 0.5
+    for name in ("train/std", "train/explained_variance"):
+        assert ours[name] == pytest.approx(theirs[name], abs=1e-3)
+
+
+def test_a_trainer_tells_of_what_it_was_given(tmp_path):
+    kwargs = {"net_arch": [8]}
+    for make in (rlox.PPO, rlox.SAC):
+        model = make("MlpPolicy", Counts(), policy_kwargs=kwargs, tensorboard_log=tmp_path)
+        assert (model.policy_kwargs, model.tensorboard_log) == (kwargs, str(tmp_path))
+        model = make("MlpPolicy", Counts())
+        assert (model.policy_kwargs, model.tensorboard_log) == ({}, None)

@@ -1,0 +1,78 @@
+"""What programs for Stable-Baselines3 look up on policies and trainers, under its names."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from gymnasium import spaces
+
+from rlox.learner.classes import decoded
+
+if TYPE_CHECKING:
+    from rlox.learner.acting import Acting
+
+
+class TrainerNames:
+    """The part of a trainer that has these names, for reading."""
+
+    policy: Any
+    logger: Any
+    _arguments: dict[str, Any]
+
+    @property
+    def policy_kwargs(self) -> dict[str, Any]:
+        """The arguments from which the policy was made; none of a module of the user's."""
+        if getattr(self.policy, "made_from", None) is not None:
+            return dict(self.policy.made_from[1])
+        return dict(decoded("policy_kwargs", self._arguments.get("policy_kwargs")) or {})
+
+    @property
+    def tensorboard_log(self) -> str | None:
+        """The folder for TensorBoard's event files."""
+        folder = self.logger._folder
+        return None if folder is None else str(folder)
+
+
+class TheirNames:
+    """The part of a policy that has these names, for reading."""
+
+    acting: "Acting | None"
+    _learns_by: torch.optim.Optimizer | None = None
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The optimiser with which PPO learns this policy; it is the trainer's `optimizer`."""
+        if self._learns_by is None:
+            raise AttributeError("optimizer: no PPO learns this policy")
+        return self._learns_by
+
+    @property
+    def observation_space(self) -> spaces.Space[Any]:
+        """The space of the observations that it acts on."""
+        return self._acting().observation_space
+
+    @property
+    def action_space(self) -> spaces.Space[Any]:
+        """The space in which it acts."""
+        return self._acting().action_space
+
+    def _acting(self) -> "Acting":
+        if self.acting is None:
+            raise AttributeError("the policy belongs to no trainer, which would have its spaces")
+        return self.acting
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the optimiser, which a copy does not have."""
+        return {name: one for name, one in vars(self).items() if name != "_learns_by"}
+
+
+class KnownOptimizer:
+    """An attribute of PPO whose new value its policy learns of. Without `__get__`, reading it takes
+    no longer than reading another one."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, model: Any, value: torch.optim.Optimizer) -> None:
+        vars(model)[self._name] = value
+        if isinstance(model.policy, TheirNames):
+            model.policy._learns_by = value

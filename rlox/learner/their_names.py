@@ -9,13 +9,14 @@ from rlox.learner.classes import decoded
 
 if TYPE_CHECKING:
     from rlox.learner.acting import Acting
+    from rlox.learner.logger import Logger
 
 
 class TrainerNames:
     """The part of a trainer that has these names, for reading."""
 
     policy: Any
-    logger: Any
+    logger: "Logger"
     _arguments: dict[str, Any]
 
     @property

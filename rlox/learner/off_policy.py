@@ -194,6 +194,7 @@ class OffPolicy(Algorithm):
         if self._n_updates:
             figures = {name: float(value) for name, value in self._figures.items()}
             self.logger.record({**figures, "train/n_updates": self._n_updates})
+        self.logger.record(self._success_rate())
 
     def save_replay_buffer(self, path: str | Path | IO[bytes]) -> None:
         """Write the transitions of the replay buffer, the oldest first, as `save` writes. A path

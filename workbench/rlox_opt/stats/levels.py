@@ -111,7 +111,7 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
     strongest = sorted(min((c.p for c in found[name]), default=1.0) for name in tested)
     limits = [level * rank / len(strongest) for rank in range(1, len(strongest) + 1)]
     limit = max((of for of, p in zip(limits, strongest, strict=True) if p <= of), default=0.0)
-    # A series is not searched anew with this limit: what is left out now would be noise to the rest.
+    # A series is not searched anew with this limit: what it leaves out would be noise to the rest.
     return {
         name: [c for c in of if c.p <= limit or series[name].exact] for name, of in found.items()
     }

@@ -133,6 +133,31 @@ def test_counts_that_hang_on_chance_have_no_levels_but_such_as_stand_out() -> No
     assert [c.index for c in found([*counts], least=0.005, exact=True)] == [40]
 
 
+@pytest.mark.parametrize(
+    ("counts", "at"),
+    [
+        ([1, 1, 1.448, 1.448, 1.448], [2]),
+        ([1, 1, 2, 2, 2, 4, 4], [2, 5]),
+        ([1, 1, 1, 1.5, 1.5, 1.5, 2, 2, 2], [3, 6]),
+        ([1, 1, 1, 1.448, 1, 1, 1], [3, 4]),
+    ],
+)
+def test_steps_of_a_short_series_of_counts_are_not_what_is_usual_there(
+    counts: list[float], at: list[int]
+) -> None:
+    nearly = [of * (1 + 1e-6 * (n % 3)) for n, of in enumerate(counts)]
+    for values in (counts, nearly):
+        assert [c.index for c in found(values, least=0.005, exact=True)] == at
+
+
+@pytest.mark.parametrize(("n", "most"), [(5, 0.07), (7, 0.06), (9, 0.05), (15, 0.05)])
+def test_a_short_series_whose_counts_wander_is_seldom_told_of(n: int, most: float) -> None:
+    rng = np.random.default_rng(9)
+    wandering = [[*np.exp(rng.normal(0, 0.02, n))] for _ in range(400)]
+    told = [bool(found(counts, least=0.005, exact=True)) for counts in wandering]
+    assert sum(told) <= most * 400
+
+
 def test_the_partition_is_the_best_of_all() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):

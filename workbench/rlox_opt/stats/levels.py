@@ -49,6 +49,8 @@ _PHIS = np.linspace(0.0, _MOST_PHI, 96)
 _ENOUGH = 8  # series of at least twenty readings show which phi is usual
 _NARROWEST = 0.05  # the least standard deviation of phi over such series
 _UNUSUAL = 3.5  # times the median second difference; of normal noise one jump in 20,000 is larger
+_REPEATS = 0.75  # the share of commits that leave a count as it was, if it is one that repeats
+_NOTHING = 0.1  # jumps that are smaller than this, times the median second difference, are none
 
 Name = TypeVar("Name", bound=Hashable)
 Floats = NDArray[np.float64]
@@ -174,11 +176,20 @@ def _worth(found: Iterable[Change], least: float) -> Iterator[Change]:
 
 
 def _exact(logs: Floats) -> Iterator[Change]:
-    turns = np.abs(np.diff(logs, n=2))  # 0 where readings drift evenly
-    usual = float(np.quantile(turns, 0.5, method="lower")) if len(turns) > 2 else 0.0
-    for index in np.flatnonzero(np.abs(np.diff(logs)) > _UNUSUAL * usual).tolist():
+    jumps = np.abs(np.diff(logs))
+    for index in np.flatnonzero(jumps > _UNUSUAL * _usual(logs, jumps)).tolist():
         ratio = math.exp(logs[index + 1] - logs[index])
         yield Change(index + 1, index, ratio, (ratio, ratio), 0.0, "confirmed")
+
+
+def _usual(logs: Floats, jumps: Floats) -> float:
+    """The second difference that is usual in exact readings; next to nothing where most readings
+    repeat. There the median may be that of the steps, each of which makes two."""
+    turns = np.abs(np.diff(logs, n=2))  # 0 where readings drift evenly
+    if len(turns) < 3:
+        return 0.0
+    usual = float(np.quantile(turns, 0.5, method="lower"))
+    return min(usual, float(np.quantile(jumps, _REPEATS, method="lower")) / _NOTHING)
 
 
 def _without_outliers(logs: Floats) -> tuple[Floats, float]:

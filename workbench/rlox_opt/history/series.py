@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -28,6 +28,7 @@ from rlox_opt.stats.student import t_quantile
 COUNTS = ("instructions", "allocations")  # they repeat exactly, or nearly so
 ABSOLUTE = (*COUNTS, "peak_memory")
 COUNTS_FLOOR = 0.005  # for counts, as `levels.FLOOR` for times
+_STRAY = 0.5  # allocations a call: a smaller difference comes from a few of all counted calls
 
 Place = tuple[str, str]
 Key = tuple[str, str, tuple[str, ...]]
@@ -223,11 +224,22 @@ def _readings(
     key: Key, points: Sequence[Point], least: Mapping[str, Mapping[str, float]]
 ) -> Readings:
     benchmark, kind, _ = key
+    values = [point.level or 0.0 for point in points]
     known = least.get(points[0].machine, {}).get(benchmark, 0.0) if kind == "time" else 0.0
     return Readings(
-        [point.level or 0.0 for point in points],
+        [*_without_strays(values)] if kind == "allocations" else values,
         [point.error for point in points],
         max(known, COUNTS_FLOOR if kind in COUNTS else levels.FLOOR),
         exact=kind in COUNTS,
         like=(points[0].machine, kind),
     )
+
+
+def _without_strays(values: Iterable[float]) -> Iterator[float]:
+    """Each value, or the last one that is returned as long as the two differ by a stray part of an
+    allocation."""
+    kept = -math.inf
+    for value in values:
+        if abs(value - kept) >= _STRAY:
+            kept = value
+        yield kept

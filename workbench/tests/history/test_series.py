@@ -141,6 +141,17 @@ def test_the_first_allocation_is_a_change() -> None:
     assert series.slower(series.changes[0])
 
 
+def test_a_few_stray_allocations_among_all_counted_calls_are_no_change() -> None:
+    def told(*counts: float) -> list[int]:
+        return moved([entry(n, cell(of, "allocations")) for n, of in enumerate(counts)])
+
+    assert told(0, 0, 0, 0, 2 / 195) == []
+    assert told(0, 0, 0, 0, 0.5) == [4]
+    assert told(40, 40, 40.4, 40, 41) == [4]
+    # Strays that come to stay add up.
+    assert told(0, 0, 0, 0, 0.2, 0.2, 0.4, 0.4, 0.6) == [8]
+
+
 def test_what_a_machine_cannot_tell_apart_is_no_change_there() -> None:
     here = history({25: 1.03})
     both = here + elsewhere(here, 1.2)

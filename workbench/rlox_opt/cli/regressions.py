@@ -41,8 +41,9 @@ A level change is a commit after which a benchmark takes another time than befor
 so. Those of the recorded history (`rlox-opt record`) are listed, as long as more than half of the
 change is left today. ratio = new level / old level, with its 99 % interval. Above 1 a benchmark is
 slower; steps per second are slower below 1. An alarm has fewer than five commits at its new level,
-and may turn out to be chance. A regression that is intended is acknowledged in a file, with its
-kind and the largest ratio that is accepted; a larger one is listed again:
+and may turn out to be chance. Counts repeat: their changes are confirmed at once. A regression that
+is intended is acknowledged in a file, with its kind and the largest ratio that is accepted; a
+larger one is listed again:
 
   [[acknowledged]]
   benchmark = "data_plane.Gae.*"

@@ -64,6 +64,7 @@ class Change:
     old one: the cause lies after `before` and up to `index`. `ratio` is new / old level, with its
     99 % interval. `p` bounds the probability of such a jump anywhere in a series without changes.
     An "alarm" has fewer than `SETTLED` readings at the new level, and may turn out to be chance.
+    Exact readings repeat: a change of theirs is "confirmed" at once.
     """
 
     index: int

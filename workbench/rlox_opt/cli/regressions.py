@@ -120,6 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
             _say(f"acknowledged {what} at {entry.commit}: fits no change; remove the entry")
         else:
             _say(f"acknowledged {what}: names no commit, and no commit has brought it in yet")
+    if unsearched := series.unsearched(of):
+        _say(unsearched)
     if lacking and lacking.without:
         _say(f"{lacking}")
     _say(f"{unexplained or 'none'} unexplained, in {len(of)} series of {len(kept)} recordings")

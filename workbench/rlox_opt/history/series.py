@@ -136,6 +136,19 @@ def of_store(
     ]
 
 
+def unsearched(of: Iterable[Series]) -> str | None:
+    """That no time is searched yet, since all their series are too short; None if one is long
+    enough, or if there are none."""
+    times = [one for one in of if one.kind not in ABSOLUTE]
+    most = max((len(at) for one in times for at in _by_place(one.points).values()), default=0)
+    if not 0 < most < levels.SHORTEST:
+        return None
+    return (
+        f"times are not searched before {levels.SHORTEST} recordings of one machine and control; "
+        f"there {'is' if most == 1 else 'are'} {most}"
+    )
+
+
 def _in_order(entries: Iterable[Entry], order: Sequence[str] | None) -> list[Entry]:
     if order is None:
         return sorted(entries, key=lambda entry: (entry.committed, entry.commit, entry.slug))

@@ -41,7 +41,7 @@ from rlox_opt.stats.student import t_quantile, t_tail
 LEVEL = 0.001  # the error over a family of series without any change
 FLOOR = 0.01  # log-ratio; smaller changes are not reported, however small their p
 SETTLED = 5  # readings that make a level; a change to fewer, at the end, is an alarm
-_SHORTEST = 2 * SETTLED  # readings, without which nothing is said about a series
+SHORTEST = 2 * SETTLED  # readings, without which a series is not searched, unless it is exact
 _WINDOW = 9  # readings of the running median
 _CLIP = 2.5  # deviations that a reading may be away from it
 _MOST_PHI = 0.95
@@ -110,7 +110,7 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
 
     found = {name: changes(of, level, phis.get(of.like)) for name, of in series.items()}
     # Series that are too short take no part.
-    tested = [n for n, of in series.items() if not of.exact and len(of.values) >= _SHORTEST]
+    tested = [n for n, of in series.items() if not of.exact and len(of.values) >= SHORTEST]
     strongest = sorted(min((c.p for c in found[name]), default=1.0) for name in tested)
     limits = [level * rank / len(strongest) for rank in range(1, len(strongest) + 1)]
     limit = max((of for of, p in zip(limits, strongest, strict=True) if p <= of), default=0.0)
@@ -127,7 +127,7 @@ def usual_memory(of: Sequence[Readings]) -> Floats | None:
     The density is normal. Its width is the spread of their phis beyond that of sampling. With n
     series, the next one is like none of them with the probability 1 / (n + 1) (Laplace's rule), and
     then any phi is possible. None if there are too few series."""
-    long = [readings for readings in of if len(readings.values) >= 2 * _SHORTEST]
+    long = [readings for readings in of if len(readings.values) >= 2 * SHORTEST]
     models = [_model(readings, LEVEL)[0] for readings in long]
     if len(models) < _ENOUGH:
         return None
@@ -147,7 +147,7 @@ def changes(readings: Readings, level: float = LEVEL, phis: Floats | None = None
     returns; with None all phis have the same price."""
     if readings.exact:
         return list(_worth(_exact(_logs(readings)), readings.least))
-    if len(readings.values) < _SHORTEST or not level:
+    if len(readings.values) < SHORTEST or not level:
         return []
     model, begin = _model(readings, level, phis)
     cuts = model.best()
@@ -217,7 +217,7 @@ def _model(readings: Readings, level: float, phis: Floats | None = None) -> tupl
     few readings before it make no level, and would count as large noise."""
     whole = _Model(readings, level, phis)
     begin = next(iter(whole.partition), 0)
-    if begin >= SETTLED or whole.n - begin < _SHORTEST:
+    if begin >= SETTLED or whole.n - begin < SHORTEST:
         return whole, 0
     rest = replace(
         readings,

@@ -140,6 +140,16 @@ def test_a_larger_count_is_a_regression_too(tmp_path: Path) -> None:
     assert "instructions · shipped" in done.stdout
 
 
+@pytest.mark.parametrize(("commits", "there"), [(1, "is 1"), (9, "are 9"), (10, None)])
+def test_a_history_too_short_to_search_times_says_so(
+    tmp_path: Path, commits: int, there: str | None
+) -> None:
+    done = run(written(history({}, commits), tmp_path))
+    assert done.returncode == 0, done.stderr
+    told = f"times are not searched before 10 recordings of one machine and control; there {there}"
+    assert (told in done.stderr) if there else ("not searched" not in done.stderr)
+
+
 def test_what_cannot_be_read_is_asked_wrongly(tmp_path: Path) -> None:
     empty = run(tmp_path)
     assert (empty.returncode, empty.stdout) == (2, "")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rlox_opt.history.series import Series
+from rlox_opt.history.series import Series, unsearched
 from rlox_opt.views import units
 from rlox_opt.views.site.figures import against, amount
 from rlox_opt.views.site.layout import Page
@@ -63,6 +63,7 @@ def overview(history: History) -> Page:
         "ends": (commits[0], commits[-1]) if commits else None,
         "recent": [(of[0].commit, of[:_OF_ONE], len(of) - _OF_ONE) for of in at[:_RECENT]],
         "older": len(at) - _RECENT,
+        "unsearched": unsearched(history.series),
         "choices": _choices(history),
         "orders": _ORDERS,
         "rows": [_row(history, found) for found in _rows(history)],

@@ -74,7 +74,8 @@ class Worker:
     """A running process that answers commands, one line of JSON each.
 
     It runs `python SCRIPT ARGUMENTS`, in this interpreter, environment and folder unless others are
-    given. An answer may take `limit_s` seconds; the message ends with `remedy` if it takes longer.
+    given. An answer may take `limit_s` seconds, and not beyond `time.monotonic() = until`; the
+    message ends with `remedy` if it takes longer.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Worker:
         # The size of the environment shifts the stack, and so which data share cache lines.
         own = {**os.environ, **SAME_ORDER} if env is None else env
         environment = {**own, "RLOX_PAD": "x" * rng.randrange(4096)}
-        self.limit_s = limit_s
+        self.limit_s, self.until = limit_s, math.inf
         self.remedy = ""
         self._process = subprocess.Popen(
             [*under, str(python), str(script), *map(str, arguments)],
@@ -139,7 +140,7 @@ class Worker:
     def _line(self) -> bytes:
         """The next line that the process writes. Raises ProcessEndedError."""
         assert self._process.stdout is not None
-        until = time.monotonic() + self.limit_s
+        until = min(time.monotonic() + self.limit_s, self.until)
         while b"\n" not in self._answers:
             left = until - time.monotonic()
             if left <= 0:
@@ -155,9 +156,14 @@ class Worker:
         line, _, self._answers = self._answers.partition(b"\n")
         return line
 
-    def close(self) -> None:
-        """End the process, and the processes that it started."""
+    def end(self) -> None:
+        """End the process, and the processes that it started. A thread that waits for an answer
+        gets a ContestError."""
         end_now(self._process)
+
+    def close(self) -> None:
+        """End the process as `end` does, and close its pipes."""
+        self.end()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with contextlib.suppress(BrokenPipeError):

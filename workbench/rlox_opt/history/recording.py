@@ -32,6 +32,7 @@ from rlox_opt.sampling import brief, workloads
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.stats.student import ratio_interval
+from rlox_opt.system.output import few
 from rlox_opt.system.patterns import beginning
 from rlox_opt.system.process import ChildError
 from rlox_opt.system.usage import UsageError
@@ -180,9 +181,11 @@ class Recording:
                 # The commands' own cost is subtracted, and may be a little larger.
                 self.others.append(Cell(name, kind, max(0.0, counts[kind])))
 
-        callgrind.count_all(
-            self._packages, [("head", half) for half in halves if half], hear, self._until
-        )
+        jobs = [("head", half) for half in halves if half]
+        if late := callgrind.count_all(self._packages, jobs, hear, self._until):
+            raise ValueError(
+                f"no time was left of the budget of {self.budget_s:g} s to count {few(late)}"
+            )
 
     def _memory(self) -> None:
         for name in self._names["peakmemory"]:

@@ -26,7 +26,7 @@ from rlox_opt.project.project import Project
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.machine import machine
-from rlox_opt.system.output import number_of
+from rlox_opt.system.output import few, number_of
 from rlox_opt.system.patterns import beginning
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
@@ -292,12 +292,18 @@ def _count(compared: ComparedBuilds, packages: Packages, progress: Lines, until:
     seconds = {name: compared.times.medians(name)[0] for name in compared.times.judgements}
     compared.counts = {"base": {}, "head": {}}
 
-    def hear(side: str, name: str, counts: callgrind.Counts) -> None:
-        compared.counts[side][name] = counts
+    def begins(name: str) -> None:
         done = sum(map(len, compared.counts.values()))
         progress.note(name, done / (2 * len(seconds)))
 
-    callgrind.count_all(packages, [(side, seconds) for side in compared.counts], hear, until)
+    def hear(side: str, name: str, counts: callgrind.Counts) -> None:
+        compared.counts[side][name] = counts
+
+    jobs = [(side, seconds) for side in compared.counts]
+    if late := callgrind.count_all(packages, jobs, hear, until, begins):
+        line = f"no time to count {few(late)}; a larger --budget counts more"
+        progress.say(line)
+        compared.notes += (line,)
 
 
 def facts(compared: ComparedBuilds) -> dict[str, Any]:

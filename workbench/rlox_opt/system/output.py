@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import unicodedata
+from collections.abc import Sequence
 from typing import TextIO
 
 _HANG = 2  # columns by which a continued line is indented, beyond the beginning of its first line
@@ -29,6 +30,12 @@ def columns(stream: TextIO) -> int | None:
         return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
     except (OSError, ValueError):  # it has no descriptor, or is closed
         return None
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def say(text: str, *, stderr: bool = False) -> None:

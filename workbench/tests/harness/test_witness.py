@@ -1,5 +1,8 @@
 """Instructions and allocations of a call: read as callgrind writes them, and counted for real."""
 
+import contextlib
+import signal
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,6 +78,62 @@ def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
         packages, [("base", {"toys.time_work": 1e-4})], lambda *of: told.append(of), late
     )
     assert not told
+
+
+def _slow(folder: Path) -> Packages:
+    """A package with a benchmark that sleeps, which valgrind makes no longer."""
+    benchmarks = toy_packages.benchmarks(folder)
+    (benchmarks / "slow.py").write_text("import time\ndef time_slow(): time.sleep(60)\n")
+    return _packages({"base": toy_packages.package(folder)}, benchmarks)
+
+
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+def test_the_shortest_are_counted_first_and_what_would_take_too_long_is_not_begun(
+    tmp_path: Path,
+) -> None:
+    seconds = {"toys.time_steady": 1e-5, "slow.time_slow": 60.0, "toys.time_work": 1e-4}
+    begun: list[str] = []
+    late = callgrind.count_all(
+        _slow(tmp_path), [("base", seconds)], lambda *_: None, time.monotonic() + 400, begun.append
+    )
+    assert begun == ["toys.time_steady", "toys.time_work"]
+    assert late == ["slow.time_slow"]
+
+
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+def test_a_count_that_takes_longer_than_it_seemed_ends_with_the_time(tmp_path: Path) -> None:
+    packages, told = _slow(tmp_path), list[object]()
+    seconds = {"slow.time_slow": 1e-5, "toys.time_work": 1e-4}
+    start = time.monotonic()
+    late = callgrind.count_all(
+        packages, [("base", seconds)], lambda *of: told.append(of), start + 3
+    )
+    assert time.monotonic() - start < 30  # one call takes 60
+    assert late == ["slow.time_slow", "toys.time_work"]
+    assert not told
+
+
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+def test_an_interruption_ends_a_count_at_once_and_leaves_nothing_running(tmp_path: Path) -> None:
+    packages = _slow(tmp_path)
+    main = threading.get_ident()
+    start = time.monotonic()
+
+    def begins(name: str) -> None:
+        threading.Timer(1, signal.pthread_kill, (main, signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        callgrind.count_all(
+            packages, [("base", {"slow.time_slow": 1e-5})], lambda *_: None, begins=begins
+        )
+    assert time.monotonic() - start < 30  # one call takes 60
+    assert not [of for of in Path("/proc").glob("[0-9]*/cmdline") if f"{tmp_path}" in _text(of)]
+
+
+def _text(path: Path) -> str:
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        return path.read_text()
+    return ""
 
 
 @pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")

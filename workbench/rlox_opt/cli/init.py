@@ -21,6 +21,7 @@ import msgspec
 from rlox_opt.project import kinds, table, unmeasured
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Cargo, Command
+from rlox_opt.project.commits import WORKING_TREE
 from rlox_opt.project.project import Project
 from rlox_opt.project.suites import Suite, Suites, uncovered
 from rlox_opt.system import exits, files, output, schema
@@ -163,13 +164,15 @@ def _found(project: Project) -> _Found:
         _suite(project, suite, found)
     if found.lacking:
         return found
-    sides = "HEAD~1 HEAD" if _has_parent(project) else "HEAD ."
+    base, head = _sides(project)
     named = [name for name in found.benchmarks if project.compared.search(name)]
-    found.command = f"rlox-opt diff {sides}"
+    found.command = f"rlox-opt diff {base} {head}"
     if suite and named:  # the module alone is read, by its ^
         name = suite.kind.lightest(suite.folder, named)
         pattern = name if re.fullmatch(r"[\w.:/]+", name) else re.escape(name)
         found.command += f" --bench {shlex.quote(f'^{pattern}')}"
+    if suite and head != WORKING_TREE and _is_new(project, suite, head):
+        found.command += f" --suite {WORKING_TREE}"
     return found
 
 
@@ -187,8 +190,22 @@ def _repository(project: Project, found: _Found) -> None:
     found.known["repository"] = f"git, {on}{head[:10]}{changed}", f"{project.top}"
 
 
-def _has_parent(project: Project) -> bool:
-    return bool(project.commits.ancestors("HEAD", 1))
+def _sides(project: Project) -> tuple[str, str]:
+    """The newest commit that changes what is measured, and the one before it."""
+    commits = project.commits
+    if not commits.ancestors("HEAD", 1):
+        return "HEAD", WORKING_TREE
+    newest = commits.newest("HEAD", *project.measured)
+    if newest in ("", commits.resolve("HEAD").commit) or not commits.ancestors(newest, 1):
+        return "HEAD~1", "HEAD"
+    return f"{newest[:10]}~1", newest[:10]
+
+
+def _is_new(project: Project, suite: Suite, head: str) -> bool:
+    """Whether a commit lacks the working tree's suite, or a part of it."""
+    of = suite.configuration
+    paths = {f"{of.suite}", f"{of.path}"}
+    return any(project.commits.lacks(head, path) for path in paths if (project.top / path).exists())
 
 
 def _build(project: Project, configuration: Configuration | None, found: _Found) -> None:

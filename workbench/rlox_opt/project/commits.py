@@ -153,6 +153,20 @@ class Commits:
         except UsageError:
             return []
 
+    def newest(self, tip: str, *paths: str) -> str:
+        """The newest commit of a line of first parents that changed a path; "" without one."""
+        said = ("rev-list", "--first-parent", "--max-count=1", _END, tip, "--", *paths)
+        return self._maybe(*said) or ""
+
+    def lacks(self, commit: str, path: str) -> bool:
+        """Whether a commit lacks a file or folder of the working tree, or a source in it that git
+        does not leave out."""
+        if not self.tree(commit, path):
+            return True
+        told = self._run("status", "--porcelain", "--untracked-files=all", "-z", "--", path)
+        new = [of for of in told.split("\0") if of.startswith(("??", "A"))]
+        return any(of.endswith((".py", ".rs")) for of in new)
+
     def described(self, commit: str) -> str:
         """A commit in one line: hash, date and subject, without terminal control characters."""
         said = self._run("show", "--no-patch", "--format=%h %as %s", _END, commit)

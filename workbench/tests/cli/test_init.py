@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from asv_projects import BUILD, FILES, PYPROJECT, SUITE, conf, make, write
+from asv_projects import BUILD, FILES, PYPROJECT, SUITE, commit, conf, make, write
 from command_line import rlox_opt
 from users_repository import fingerprint, git
 
@@ -56,6 +56,26 @@ def test_the_command_to_run_next_compares_two_commits_and_names_a_benchmark_that
     assert said["benchmarks"] == ["all.Work.time_work", "b.Work.time_work"]
     assert said["known"]["package"] == {"is": "my_thing", "from": "pyproject.toml, [project] name"}
     assert (said["lacking"], said["written"]) == ([], None)
+
+
+def test_a_suite_that_is_in_no_commit_is_taken_of_the_working_tree(here: Path) -> None:
+    make(here, {name: text for name, text in FILES.items() if "benchmarks/" not in name})
+    commit(here)
+    write(here, FILES)
+    said = json.loads(rlox_opt("init", "--json").stdout)
+    assert said["next"] == "rlox-opt diff HEAD~1 HEAD --bench '^all.Work.time_work' --suite ."
+    commit(here)
+    assert "--suite" not in rlox_opt("init").stdout
+    write(here, {"benchmarks/benchmarks/b.py": SUITE})
+    assert rlox_opt("init").stdout.endswith(" --suite .\n")
+
+
+def test_the_newest_commit_that_changes_what_is_measured_is_compared(here: Path) -> None:
+    make(here)
+    changed = commit(here, {"my_thing.py": "def work():\n    return 2\n"})[:10]
+    assert "rlox-opt diff HEAD~1 HEAD --bench" in rlox_opt("init").stdout
+    commit(here, {".github/workflows/tests.yml": "a: 1\n", "docs/a.md": "A page\n"})
+    assert f"rlox-opt diff {changed}~1 {changed} --bench" in rlox_opt("init").stdout
 
 
 def test_from_a_folder_within_the_same_is_found(

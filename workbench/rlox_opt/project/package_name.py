@@ -56,6 +56,8 @@ def found(root: Path) -> tuple[str, str] | None:
             return name.partition(".")[
                 0
             ], f"pyproject.toml, [tool.{'.'.join(keys[:-1])}] {keys[-1]}"
+    if name := _of_library(root, table):
+        return name, "Cargo.toml, [lib] name"
     for name, where in (
         (_in(table, "project", "name"), "pyproject.toml, [project] name"),
         (_in(tool, "poetry", "name"), "pyproject.toml, [tool.poetry] name"),
@@ -106,6 +108,16 @@ def _of_cargo(root: Path) -> str:
     if is_crate(root) and not is_project(root):
         with contextlib.suppress(NotReadError):
             return str(_in(schema.read(root / _MANIFEST, dict[str, Any]), "package", "name") or "")
+    return ""
+
+
+def _of_library(root: Path, table: dict[str, Any]) -> str:
+    """The name of the crate's library, by which maturin's module is imported."""
+    if _in(table, "build-system", "build-backend") != "maturin":
+        return ""
+    manifest = root / str(_in(table, "tool", "maturin", "manifest-path") or _MANIFEST)
+    with contextlib.suppress(NotReadError):
+        return str(_in(schema.read(manifest, dict[str, Any]), "lib", "name") or "")
     return ""
 
 

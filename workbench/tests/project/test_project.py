@@ -68,11 +68,27 @@ def test_the_nearest_of_several_projects_in_a_repository_is_meant(tmp_path: Path
     assert Project.find(top / "python" / "b").package == "b_thing"
 
 
+MATURIN = "[build-system]\nbuild-backend = 'maturin'\n[project]\nname = 'a-thing'\n"
+
+
 @pytest.mark.parametrize(
     ("files", "package", "where"),
     [
         ({"setup.cfg": "[metadata]\nname = My.Thing\n"}, "My_Thing", "setup.cfg, [metadata] name"),
         ({"setup.py": "setup(name='thing')"}, "thing", "setup.py"),
+        (
+            {
+                "pyproject.toml": f"{MATURIN}[tool.maturin]\nmanifest-path = 'rust/Cargo.toml'\n",
+                "rust/Cargo.toml": "[package]\nname = 'x-rs'\n[lib]\nname = 'fast_x'\n",
+            },
+            "fast_x",
+            "Cargo.toml, [lib] name",
+        ),
+        (
+            {"pyproject.toml": MATURIN, "Cargo.toml": "[lib]\ncrate-type = ['cdylib']\n"},
+            "a_thing",
+            "pyproject.toml, [project] name",
+        ),
         ({"setup.py": "setup(name=NAME)", "src/PIL/__init__.py": ""}, "PIL", "src/PIL/, the pro"),
         ({"setup.py": "setup()", "thing.py": ""}, "a_folder", "the folder's name"),
         (

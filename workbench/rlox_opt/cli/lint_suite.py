@@ -96,6 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
         said = {"schema": 1, "findings": findings, "not_run": not_run, "complete": complete}
         print(json.dumps(said))
     else:
+        if arguments.static and suite.kind.name != "asv":
+            say(
+                f"a {suite.kind.name} suite: only uncollected benchmarks are looked for; run "
+                "without --static",
+                stderr=True,
+            )
         for each in found:
             say(each.told())
         if not_run:

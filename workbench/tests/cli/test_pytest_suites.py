@@ -53,6 +53,12 @@ def test_init_finds_the_suite_and_what_its_tests_require(root: Path) -> None:
     assert asked(root, "init")["written"] is None
 
 
+def test_the_source_alone_shows_little_and_that_is_told(root: Path) -> None:
+    done = strangers.rlox_opt(root, "lint-suite", "--static")
+    told = "a pytest suite: only uncollected benchmarks are looked for; run without --static"
+    assert done.stderr.startswith(told)
+
+
 def test_benchmarks_are_compared_in_whichever_way_they_are_written(
     root: Path, commits: list[str]
 ) -> None:

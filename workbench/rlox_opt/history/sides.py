@@ -220,7 +220,7 @@ def _specs(arguments: argparse.Namespace) -> tuple[Spec, Spec]:
     project: Project = arguments.project
     of = workloads.known(project)
     if of is None:
-        raise UsageError("profile diff: this project names no training runs; compare two reports")
+        raise UsageError("this project names no training runs; compare two reports")
     return of.spec_of(project, without), of.spec_of(project, arguments)
 
 

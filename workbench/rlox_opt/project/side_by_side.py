@@ -255,8 +255,9 @@ def named(text: str, there: Collection[str], option: str) -> str:
     fit = [name for name in there if text in name]
     if len(fit) == 1:
         return fit[0]
-    what = f"{len(fit)} benchmarks: {', '.join(fit[:4])}" if fit else "no benchmark"
-    raise UsageError(f"{option}: {text!r} is part of the name of {what}; it takes one")
+    what = f"{len(fit)} benchmarks: {few(fit)}" if fit else "no benchmark"
+    such = f", such as {', '.join([*there][:3])}" if there and not fit else ""
+    raise UsageError(f"{option}: {text!r} is part of the name of {what}; it takes one{such}")
 
 
 def _chosen(

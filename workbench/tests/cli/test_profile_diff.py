@@ -151,4 +151,5 @@ def test_where_nothing_trains_revisions_are_refused_and_nothing_given_is_told(
     assert "A and B: name two folders or revisions" in done.stderr
     done = rlox_opt("profile", "diff", "HEAD~1", "HEAD")
     assert done.returncode == 2
-    assert "this project names no training runs; compare two reports" in done.stderr
+    assert "profile diff: this project names no training runs; compare two" in done.stderr
+    assert done.stderr.count("profile diff:") == 1

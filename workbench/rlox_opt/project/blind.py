@@ -20,6 +20,7 @@ from rlox_opt.harness.restarts import ContestError, ProcessEndedError
 from rlox_opt.project import releases
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.commits import Commits
+from rlox_opt.system.output import few
 
 COMPILED = {
     ".c", ".cc", ".cpp", ".cu", ".cxx", ".f", ".f90", ".go", ".h", ".hpp", ".m", ".pxd", ".pxi",
@@ -48,18 +49,23 @@ class Touched:
 @dataclass
 class Coverage:
     """Which functions of a change the benchmarks reach. `compiled` are changed files that cannot be
-    traced. `traced` are the benchmarks whose calls were traced, `untraced` the others: they run in
-    other processes, they fail, or there was no time for them."""
+    traced. `traced` are the benchmarks whose calls were traced, `late` those for which there was no
+    time, `untraced` the others: they run in other processes, or they fail."""
 
     touched: tuple[Touched, ...] = ()
     compiled: tuple[str, ...] = ()
     reached: set[tuple[str, str]] = field(default_factory=set)
     traced: list[str] = field(default_factory=list)
     untraced: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
 
     def blind(self) -> list[Touched]:
         """The functions that no traced benchmark reaches."""
         return [of for of in self.touched if of.key not in self.reached]
+
+    def decided(self) -> bool:
+        """Whether no other benchmark could reach what `blind` names."""
+        return not self.blind() or bool(self.traced and not self.late)
 
 
 def change(commits: Commits, base: Artefact, head: Artefact) -> Coverage:
@@ -104,14 +110,15 @@ def look(of: Coverage, packages: Packages, names: Sequence[str], budget_s: float
                 if not of.blind():
                     return
                 if seconds <= 0:
-                    of.untraced.append(name)
-                    continue
+                    of.late += [name, *left]
+                    return
                 ask.limit_s = min(ask.limit_s, seconds)
                 try:
                     packages.prepare(ask, "head", name, alone=0)
                     entered = ask("reached", 0)
                 except ContestError as error:
-                    of.untraced.append(name)
+                    late = time.monotonic() >= until
+                    (of.late if late else of.untraced).append(name)
                     if isinstance(error, ProcessEndedError):
                         break
                     continue
@@ -122,12 +129,17 @@ def look(of: Coverage, packages: Packages, names: Sequence[str], budget_s: float
 def told(of: Coverage) -> Iterator[str]:
     """What the user should know of it, in a line or two."""
     blind = of.blind()
-    if blind and of.traced:
-        named = [f"{each.name} ({each.file}:{each.line})" for each in blind[:_FIRST]]
-        more = f" and {len(blind) - _FIRST} more" if len(blind) > _FIRST else ""
-        rest = f"; {len(of.untraced)} could not be traced" if of.untraced else ""
+    named = few([f"{each.name} ({each.file}:{each.line})" for each in blind])
+    rest = f"; {len(of.untraced)} could not be traced" if of.untraced else ""
+    if blind and of.late:
         yield (
-            f"Blind: no benchmark of the {len(of.traced)} traced reaches {', '.join(named)}{more}, "
+            f"Not decided whether a benchmark reaches {named}, of {len(of.touched)} functions that "
+            f"the change touches: no time to trace {few(of.late)}; a larger --budget traces "
+            f"more{rest}."
+        )
+    elif blind and of.traced:
+        yield (
+            f"Blind: no benchmark of the {len(of.traced)} traced reaches {named}, "
             f"of {len(of.touched)} functions that the change touches{rest}."
         )
     elif blind:

@@ -337,16 +337,16 @@ def facts(compared: ComparedBuilds) -> dict[str, Any]:
 
 
 def _coverage(of: Coverage | None) -> dict[str, Any]:
-    """The coverage for `--json`. `blind` is null if it was not asked for or nothing was traced."""
+    """The coverage for `--json`. `blind` is null if it was not asked for or is not decided."""
     if of is None:
         return {"blind": None, "coverage": None}
     unseen = [{"function": e.name, "file": e.file, "line": e.line} for e in of.blind()]
     return {
-        "blind": unseen if of.traced or not of.touched else None,
+        "blind": unseen if of.decided() else None,
         "coverage": {
             "touched": len(of.touched),
             "traced": of.traced,
-            "untraced": of.untraced,
+            "untraced": [*of.untraced, *of.late],
             "compiled": of.compiled,
         },
     }

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 import small_projects
 import strangers
+import toy_packages
 from strangers import QUICK
+
+from rlox_opt.harness.packages import Packages
+from rlox_opt.harness.side_processes import Side, Suite
+from rlox_opt.project import blind
+from rlox_opt.project.blind import Touched
 
 SHORT = ("--restarts", "5", "--no-counts", "--bench", "time_")
 BEFORE = '''
@@ -151,6 +157,23 @@ def test_people_are_told_in_two_lines(root: Path) -> None:
     assert (
         "Compiled: not decided whether a benchmark reaches what changes in fast.c." in done.stdout
     )
+
+
+def test_what_there_was_no_time_to_trace_is_not_called_blind(tmp_path: Path) -> None:
+    packages = Packages(
+        {"head": Side(toy_packages.package(tmp_path), ("toy",))},
+        Suite(toy_packages.benchmarks(tmp_path)),
+        60.0,
+    )
+    touched = Touched("toy/__init__.py", 7, "work", "toy/__init__.py")
+    of = blind.Coverage((touched,), traced=["toys.time_steady"], untraced=["toys.time_raises"])
+    blind.look(of, packages, ["toys.time_work", "toys.time_new"], 0.0)
+    assert [*blind.told(of)] == [
+        "Not decided whether a benchmark reaches work (toy/__init__.py:7), of 1 functions that the "
+        "change touches: no time to trace toys.time_work, toys.time_new; a larger --budget traces "
+        "more; 1 could not be traced."
+    ]
+    assert not of.decided()
 
 
 def test_it_can_be_left_out(root: Path) -> None:

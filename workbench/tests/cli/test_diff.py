@@ -22,6 +22,7 @@ from rlox_opt.cli.main import main
 from rlox_opt.harness import packages as packages_module
 from rlox_opt.harness.packages import Failure
 from rlox_opt.harness.sequential import Comparison
+from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project import side_by_side, thresholds
 from rlox_opt.project.builds import Artefact, Builds
 from rlox_opt.project.commits import Commits, Revision
@@ -233,6 +234,16 @@ def made_up(of: Sequence[str], failures: Sequence[str] = ()) -> ComparedBuilds:
     comparison.failures = {name: Failure("head", "no") for name in failures}
     nobody = Artefact(Revision("HEAD", "0" * 40), Path(), (), {}, 0.0)
     return ComparedBuilds(nobody, nobody, comparison, Comparison([]), {}, complete=True)
+
+
+def test_what_there_was_no_time_to_count_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = made_up(["same"] * 4)
+    packages = packages_module.Packages({}, Suite(Path()), 1.0)
+    monkeypatch.setattr(side_by_side.callgrind, "count_all", lambda *_: ["0", "1", "2", "3"])
+    with reporter() as progress:
+        side_by_side._count(found, packages, progress, 0.0)
+    told = "no time to count 0, 1, 2 and 1 more; a larger --budget counts more"
+    assert found.notes == (told,)
 
 
 def test_a_table_for_a_pull_request_has_a_row_for_each_that_moved() -> None:

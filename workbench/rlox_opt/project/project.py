@@ -88,8 +88,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """`[tool.rlox-opt]`. Folders are named from the project's root."""
 
     package: str = ""
-    """What is imported and measured (that of `[tool.maturin] module-name`, or else of the
-    project's name)."""
+    """What is imported and measured (that of `[tool.maturin] module-name`, of the crate's
+    library, or else of the project's name)."""
 
     suite: str | Commands = ""
     """The folder of asv benchmarks, or the asv.conf.json that names it (the only one in the root

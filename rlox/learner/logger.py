@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 SHOWN = {
-    "time/sps": "{:,.0f} steps/s",
+    "time/fps": "{:,.0f} steps/s",
     "rollout/ep_rew_mean": "return {:.1f}",
     "train/policy_gradient_loss": "policy loss {:.3f}",
     "train/actor_loss": "actor loss {:.2f}",
@@ -143,8 +143,9 @@ class Logger:
     def dump(self, num_timesteps: int) -> None:
         """Show and write the present figures."""
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
-        self.values["time/sps"] = (num_timesteps - self._start) / elapsed
-        fresh = {key: self.values[key] for key in (*self._fresh, "time/sps")}
+        self.values["time/fps"] = (num_timesteps - self._start) / elapsed
+        self.values["time/time_elapsed"] = elapsed
+        fresh = {key: self.values[key] for key in (*self._fresh, "time/fps")}
         if self._progress is not None and self._task is not None:
             shown = [form.format(self.values[k]) for k, form in SHOWN.items() if k in self.values]
             self._progress.update(self._task, completed=num_timesteps, figures=", ".join(shown))
@@ -158,10 +159,13 @@ class Logger:
         self._fresh.clear()
         self._means.clear()
         if self.handed_to is not None:
+            self.handed_to.record("time/fps", int(self.values["time/fps"]))
+            self.handed_to.record("time/time_elapsed", int(elapsed), exclude="tensorboard")
             self.handed_to.record("time/total_timesteps", num_timesteps, exclude="tensorboard")
             self.handed_to.dump(num_timesteps)
         elif self.verbose:
-            self._print({**fresh, "time/total_timesteps": num_timesteps})
+            times = {"time/time_elapsed": elapsed, "time/total_timesteps": num_timesteps}
+            self._print(fresh | times)
 
     def _print(self, figures: Mapping[str, float]) -> None:
         shown = {

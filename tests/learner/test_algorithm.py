@@ -196,7 +196,7 @@ def test_steps_of_a_python_environment_are_a_phase(env):
 def test_figures_are_logged(tmp_path):
     model = ppo(tensorboard_log=tmp_path).learn(512, progress_bar=True)
     values = model.logger.values
-    assert values["time/sps"] > 0
+    assert values["time/fps"] > 0
     assert values["rollout/ep_rew_mean"] == pytest.approx(np.mean(model.episode_returns[-100:]))
     assert {"train/policy_gradient_loss", "train/value_loss", "train/approx_kl"} < values.keys()
     assert all(np.isfinite(value) for value in values.values())

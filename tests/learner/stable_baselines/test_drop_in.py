@@ -386,7 +386,8 @@ def test_figures_go_to_a_logger_that_is_set(tmp_path):
     model.set_logger(configure(str(tmp_path), ["csv", "json"]))
     model.learn(48, log_interval=2)
     header, *rows = (tmp_path / "progress.csv").read_text().splitlines()
-    assert {"train/loss", "train/learning_rate", "time/total_timesteps"} <= set(header.split(","))
+    times = {"time/fps", "time/time_elapsed", "time/total_timesteps"}
+    assert {"train/loss", "train/learning_rate", *times} <= set(header.split(","))
     assert len(rows) == 1  # of three rollouts the second
 
 

@@ -89,7 +89,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     set_(racing, "python_of", lambda *_: Path(sys.executable))
     set_(racing, "train", lambda *_: trained)
     set_(Commits, "resolve", lambda *_: SimpleNamespace(commit="0" * 40))
-    set_(Commits, "dirty", lambda _: False)
+    set_(Commits, "dirty", lambda *_: False)
     set_(Builds, "build", lambda *_: None)
     set_(calibrate, "measured_by", lambda project, *_: (project, None))
     set_(calibrate, "side_by_side", lambda *_: contextlib.nullcontext(side))

@@ -144,7 +144,6 @@ class Logger:
         """Show and write the present figures."""
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
         self.values["time/fps"] = (num_timesteps - self._start) / elapsed
-        self.values["time/time_elapsed"] = elapsed
         fresh = {key: self.values[key] for key in (*self._fresh, "time/fps")}
         if self._progress is not None and self._task is not None:
             shown = [form.format(self.values[k]) for k, form in SHOWN.items() if k in self.values]

@@ -111,6 +111,11 @@ class Logger:
         self.record(key, (total + float(value)) / (n + 1), exclude)
 
     @property
+    def has_output(self) -> bool:
+        """Whether figures are printed, written or handed on."""
+        return bool(self.verbose) or self._writer is not None or self.handed_to is not None
+
+    @property
     def name_to_value(self) -> dict[str, float]:
         """`values`, under Stable-Baselines3's name."""
         return self.values

@@ -191,10 +191,13 @@ class OffPolicy(Algorithm):
     def _record_figures(self) -> None:
         """Record the means of the latest episodes, and the figures of the latest update."""
         super()._record_figures()
+        self._record_update()
+        self.logger.record(self._success_rate())
+
+    def _record_update(self) -> None:
         if self._n_updates:
             figures = {name: float(value) for name, value in self._figures.items()}
             self.logger.record({**figures, "train/n_updates": self._n_updates})
-        self.logger.record(self._success_rate())
 
     def save_replay_buffer(self, path: str | Path | IO[bytes]) -> None:
         """Write the transitions of the replay buffer, the oldest first, as `save` writes. A path
@@ -261,7 +264,7 @@ class OffPolicy(Algorithm):
             for row in rows if self._noises else ():
                 self._noises[row].reset()
             if not self._tell_step(env_actions, raw, rewards, terminations, truncations, infos):
-                return
+                break
             steps, ended = steps + 1, ended + len(rows)
             if (steps if by_steps else ended) < freq.frequency:
                 continue
@@ -280,6 +283,7 @@ class OffPolicy(Algorithm):
             if every and shown // every < len(self.episode_returns) // every:
                 shown = len(self.episode_returns)
                 self._log({})
+        self._record_update()  # also where no episode has ended
 
     def _has_enough(self) -> bool:
         """Whether updates may begin, and the buffer has transitions for them: after `load` it has

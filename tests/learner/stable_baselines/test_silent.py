@@ -125,6 +125,11 @@ def test_a_train_of_the_users_own_is_called():
     assert model.calls == model._n_updates == 16
 
 
+def test_figures_of_an_update_are_there_where_no_episode_has_ended():
+    model = rlox.SAC("MlpPolicy", Clock(50, action_space=BOX), **SMALL).learn(20)
+    assert model.logger.name_to_value["train/n_updates"] == 16
+
+
 def test_attributes_set_since_are_saved(tmp_path):
     model = rlox.PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16, learning_rate=1e-4)
     model.gamma, model.n_epochs, model.ent_coef = 0.7, 4, 0.3

@@ -1,6 +1,5 @@
 """Turns observations into the environment's actions, by a policy alone, without its trainer."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlox.learner.features import in_order
-from rlox.learner.spaces import given_observations, part_shape, parts
+from rlox.learner.spaces import given_observations, unflattened
 
 Predicted = tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]
 
@@ -71,13 +70,10 @@ class Acting:
         space = self.observation_space
         obs = in_order(obs, space)
         rows, one = given_observations(obs, space)
-        at, found = 0, {}
-        for key, part in parts(space).items():
-            shape = part_shape(part)
-            end = at + math.prod(shape)
-            found[key] = torch.from_numpy(rows[:, at:end].reshape(-1, *shape)).to(device)
-            at = end
-        return found if isinstance(space, spaces.Dict) else found[""], not one
+        found = unflattened(rows, space)
+        if isinstance(space, spaces.Dict):
+            return {k: torch.from_numpy(part).to(device) for k, part in found.items()}, not one
+        return torch.from_numpy(found).to(device), not one
 
     def rows_of(self, obs: Any) -> Tensor:
         """A batch of observations, given as tensors, as a policy takes them."""

@@ -3,7 +3,6 @@
 Statistics change during training, so a transition is normalised when it is drawn, by those of then.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlox.learner.spaces import flatten_obs, part_shape, parts
+from rlox.learner.spaces import flatten_obs, unflattened
 
 Array = NDArray[Any]
 
@@ -32,7 +31,9 @@ class Originals:
         before, self._obs = self._obs, self._present()
         after = self._obs.copy()
         if last is not None:
-            after[ended] = self._rows(self._normalizer.unnormalize_obs(self._observations(last)))
+            after[ended] = self._rows(
+                self._normalizer.unnormalize_obs(unflattened(last, self._space))
+            )
         return before, after, np.asarray(self._normalizer.get_original_reward())
 
     def normalized(self, batch: Mapping[str, Any]) -> dict[str, Array]:
@@ -40,7 +41,7 @@ class Originals:
         found = dict(batch)
         for name in ("obs", "next_obs"):
             found[name] = self._rows(
-                self._normalizer.normalize_obs(self._observations(batch[name]))
+                self._normalizer.normalize_obs(unflattened(batch[name], self._space))
             )
         reward = self._normalizer.normalize_reward(batch["reward"])
         found["reward"] = np.asarray(reward, np.float32)
@@ -51,15 +52,6 @@ class Originals:
 
     def _rows(self, obs: Any) -> Array:
         return flatten_obs(obs, self._space)
-
-    def _observations(self, rows: Array) -> Any:
-        """Rows as a batch in the space's shape, of a Dict by key."""
-        at, found = 0, {}
-        for key, part in parts(self._space).items():
-            end = at + math.prod(shape := part_shape(part))
-            found[key] = rows[:, at:end].reshape(-1, *shape)
-            at = end
-        return found if isinstance(self._space, spaces.Dict) else found[""]
 
 
 def originals(normalizer: Any, space: spaces.Space[Any]) -> Originals | None:

@@ -1,6 +1,7 @@
 """Observation and action spaces: the form in which networks get observations, and the form in which
 a file stores a space."""
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -70,6 +71,17 @@ def flatten_obs(obs: Any, space: spaces.Space[Any]) -> NDArray[Any]:
     dtype = row_dtype(space)
     columns = (np.asarray(obs[key], dtype=dtype) for key in space.spaces)
     return np.concatenate([column.reshape(len(column), -1) for column in columns], axis=1)
+
+
+def unflattened(rows: NDArray[Any], space: spaces.Space[Any]) -> Any:
+    """Rows as a batch of observations in the space's shape; of a `Dict`, by key."""
+    at, found = 0, {}
+    for key, part in parts(space).items():
+        shape = part_shape(part)
+        end = at + math.prod(shape)
+        found[key] = rows[:, at:end].reshape(-1, *shape)
+        at = end
+    return found if isinstance(space, spaces.Dict) else found[""]
 
 
 def stacked(observations: Sequence[Any], space: spaces.Space[Any]) -> Any:

@@ -177,10 +177,14 @@ class InEnvs(TrainerNames):
             self._last_obs = self._reset_env()
         return self._last_obs
 
-    def _heard(self, infos: Any, ended: Sequence[int]) -> list[dict[str, Any] | None] | None:
-        """What a `Monitor` tells of the episodes that have ended in the environments `ended`; None
-        if there is none."""
-        last = last_infos(infos, self.n_envs, ended) if self._hears_ends else None
+    def _last_infos(self, infos: Any, ended: Sequence[int]) -> list[dict[str, Any]] | None:
+        """The last infos of the episodes that have ended in the environments `ended`, if known."""
+        return last_infos(infos, self.n_envs, ended) if self._hears_ends else None
+
+    def _heard(
+        self, infos: Any, last: Sequence[dict[str, Any]] | None
+    ) -> list[dict[str, Any] | None] | None:
+        """What a `Monitor` tells of the episodes with these `last` infos; None if there is none."""
         return monitored_episodes(last, isinstance(infos, TheirInfos), self._monitored)
 
     def _count_step(
@@ -194,10 +198,10 @@ class InEnvs(TrainerNames):
             self._running_length -= self._next_step.idle
         if np.count_nonzero(dones):  # takes a fifth of the time of dones.any()
             heard = None
-            if self._hears_ends and infos is not None:
-                ended = np.flatnonzero(dones).tolist()
-                heard = self._heard(infos, ended)
-                self._note_success(last_infos(infos, self.n_envs, ended) or ())
+            if infos is not None:
+                last = self._last_infos(infos, np.flatnonzero(dones).tolist())
+                heard = self._heard(infos, last)
+                self._note_success(last or ())
             if heard is None:
                 self.episode_returns += [float(x) for x in self._running_return[dones]]
                 self.episode_lengths += [int(x) for x in self._running_length[dones]]

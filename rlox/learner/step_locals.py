@@ -33,7 +33,10 @@ def step_locals(
     dones = terminations | truncations
     ended = np.flatnonzero(dones).tolist()
     told = told_apart(infos, model.n_envs, ended)
-    if not isinstance(infos, TheirInfos) and model._heard(infos, ended) is None:
+    if (
+        not isinstance(infos, TheirInfos)
+        and model._heard(infos, model._last_infos(infos, ended)) is None
+    ):
         first = len(model.episode_returns) - len(ended)
         for row, r, length in zip(
             ended, model.episode_returns[first:], model.episode_lengths[first:], strict=True

@@ -27,7 +27,6 @@ COMPILED = {
     ".pyx", ".rs", ".zig",
 }  # fmt: skip
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-_FIRST = 3  # functions that are named
 
 
 @dataclass(frozen=True)
@@ -148,10 +147,8 @@ def told(of: Coverage) -> Iterator[str]:
             f"change touches: none of {len(of.untraced)} could be traced."
         )
     if of.compiled:
-        more = f" and {len(of.compiled) - _FIRST} more" if len(of.compiled) > _FIRST else ""
         yield (
-            f"Compiled: not decided whether a benchmark reaches what changes in "
-            f"{', '.join(of.compiled[:_FIRST])}{more}."
+            f"Compiled: not decided whether a benchmark reaches what changes in {few(of.compiled)}."
         )
 
 

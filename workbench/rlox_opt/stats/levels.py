@@ -115,9 +115,7 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
     limits = [level * rank / len(strongest) for rank in range(1, len(strongest) + 1)]
     limit = max((of for of, p in zip(limits, strongest, strict=True) if p <= of), default=0.0)
     # A series is not searched anew with this limit: what it leaves out would be noise to the rest.
-    return {
-        name: [c for c in of if c.p <= limit or series[name].exact] for name, of in found.items()
-    }
+    return {name: [c for c in of if c.p <= limit] for name, of in found.items()}
 
 
 def usual_memory(of: Sequence[Readings]) -> Floats | None:

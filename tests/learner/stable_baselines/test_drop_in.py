@@ -1,8 +1,5 @@
 """Programs of Stable-Baselines3's users: `PPO("MlpPolicy", env, …)` and what goes with it."""
 
-import warnings
-from functools import partial
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -233,42 +230,6 @@ def test_schedules_are_followed_as_stable_baselines_follows_them(optimizations):
     ours = told(rlox.PPO, BaseCallback, optimizations=optimizations)
     assert ours == pytest.approx(told(TheirPPO, TheirCallback, device="cpu"))
     assert len(set(ours)) == 4
-
-
-def test_a_schedule_that_is_not_given_again_is_missed_and_its_first_value_taken(tmp_path):
-    """Its last one is often 0, with which nothing is learnt."""
-
-    def schedule(left):
-        return left * 1e-2
-
-    model = rlox.PPO("MlpPolicy", "CartPole-v1", learning_rate=schedule, **SMALL)
-    model.learn(32).save(tmp_path / "model")
-    with pytest.warns(UserWarning, match=r"^learning_rate: .* cannot hold"):
-        loaded = rlox.PPO.load(tmp_path / "model")
-    assert loaded.learning_rate == loaded.optimizer.param_groups[0]["lr"] == 1e-2
-    with warnings.catch_warnings(action="error"):
-        assert rlox.PPO.load(tmp_path / "model", learning_rate=schedule).lr_schedule(0.5) == 5e-3
-        assert rlox.PPO.load(tmp_path / "model", learning_rate=1e-3).learning_rate == 1e-3
-        model.learning_rate = 1e-3
-        model.save(tmp_path / "model")
-        rlox.PPO.load(tmp_path / "model")
-
-
-def test_networks_that_a_file_cannot_describe_are_to_be_given_again(tmp_path):
-    """Others may fit the weights, and act differently."""
-    described = {"activation_fn": partial(torch.nn.LeakyReLU, 0.3), "net_arch": [8]}
-    model = rlox.PPO("MlpPolicy", "CartPole-v1", policy_kwargs=described, **SMALL)
-    model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match=r"^policy_kwargs: .* must be given to load"):
-        rlox.PPO.load(tmp_path / "model")
-    loaded = rlox.PPO.load(tmp_path / "model", policy_kwargs=described)
-    obs = np.ones((5, 4), np.float32)
-    assert (loaded.predict(obs)[0] == model.predict(obs)[0]).all()
-    model.set_parameters(str(tmp_path / "model.zip"))
-    described = {"net_arch": [8], "log_std_init": np.float32(0.5)}
-    model = rlox.PPO("MlpPolicy", "CartPole-v1", policy_kwargs=described, **SMALL)
-    model.save(tmp_path / "model")
-    rlox.PPO.load(tmp_path / "model")
 
 
 def test_target_kl_ends_an_update_where_stable_baselines_ends_it():

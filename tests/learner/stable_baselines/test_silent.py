@@ -1,5 +1,8 @@
 """What Stable-Baselines3 does without being asked, and what is learnt hangs on."""
 
+import warnings
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +18,7 @@ import rlox
 
 BOX = spaces.Box(-1, 1, (1,), np.float32)
 SMALL = {"learning_starts": 4, "batch_size": 4, "seed": 1}
+PPO_SMALL = {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "seed": 0}
 
 
 def normalized(n=2, **more):
@@ -128,6 +132,42 @@ def test_a_train_of_the_users_own_is_called():
 def test_figures_of_an_update_are_there_where_no_episode_has_ended():
     model = rlox.SAC("MlpPolicy", Clock(50, action_space=BOX), **SMALL).learn(20)
     assert model.logger.name_to_value["train/n_updates"] == 16
+
+
+def test_a_schedule_that_is_not_given_again_is_missed_and_its_first_value_taken(tmp_path):
+    """Its last one is often 0, with which nothing is learnt."""
+
+    def schedule(left):
+        return left * 1e-2
+
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", learning_rate=schedule, **PPO_SMALL)
+    model.learn(32).save(tmp_path / "model")
+    with pytest.warns(UserWarning, match=r"^learning_rate: .* cannot hold"):
+        loaded = rlox.PPO.load(tmp_path / "model")
+    assert loaded.learning_rate == loaded.optimizer.param_groups[0]["lr"] == 1e-2
+    with warnings.catch_warnings(action="error"):
+        assert rlox.PPO.load(tmp_path / "model", learning_rate=schedule).lr_schedule(0.5) == 5e-3
+        assert rlox.PPO.load(tmp_path / "model", learning_rate=1e-3).learning_rate == 1e-3
+        model.learning_rate = 1e-3
+        model.save(tmp_path / "model")
+        rlox.PPO.load(tmp_path / "model")
+
+
+def test_networks_that_a_file_cannot_describe_are_to_be_given_again(tmp_path):
+    """Others may fit the weights, and act differently."""
+    described = {"activation_fn": partial(torch.nn.LeakyReLU, 0.3), "net_arch": [8]}
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", policy_kwargs=described, **PPO_SMALL)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"^policy_kwargs: .* must be given to load"):
+        rlox.PPO.load(tmp_path / "model")
+    loaded = rlox.PPO.load(tmp_path / "model", policy_kwargs=described)
+    obs = np.ones((5, 4), np.float32)
+    assert (loaded.predict(obs)[0] == model.predict(obs)[0]).all()
+    model.set_parameters(str(tmp_path / "model.zip"))
+    described = {"net_arch": [8], "log_std_init": np.float32(0.5)}
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", policy_kwargs=described, **PPO_SMALL)
+    model.save(tmp_path / "model")
+    rlox.PPO.load(tmp_path / "model")
 
 
 def test_attributes_set_since_are_saved(tmp_path):

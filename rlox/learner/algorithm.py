@@ -1,8 +1,7 @@
 """What PPO and SAC share: environment, seeds, the outline of `learn`, `predict`."""
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -32,6 +31,7 @@ from rlox.learner.logger import Logger
 from rlox.learner.policies import StochasticPolicy
 from rlox.learner.saved import Saved
 from rlox.learner.schedules import Schedule, Scheduled
+from rlox.learner.seeds import Seeded
 from rlox.learner.spaces import (
     is_image,
     require_supported_observations,
@@ -43,7 +43,7 @@ from rlox.learner.torch_settings import PRECISIONS, threads_for, torch_settings
 from rlox.timing import Timing
 
 
-class Algorithm(InEnvs, Saved):
+class Algorithm(Seeded, InEnvs, Saved):
     """A trainer: `learn`, `predict`, `save`, `load`.
 
     Attributes: `timing`, disabled unless a `TimingCallback` is given; `num_timesteps`, environment
@@ -51,7 +51,8 @@ class Algorithm(InEnvs, Saved):
     episode; `logger.values`, the latest figures; `compilations`, what compiling by R2 and R3 took.
 
     All randomness comes from the trainer's own generators, derived from `seed` (None: from torch's
-    global generator), so that training neither reads nor advances any other generator.
+    global generator), so that training neither reads nor advances any other generator. `seed` also
+    seeds `action_space`, from which some environments draw.
     """
 
     policy: StochasticPolicy
@@ -126,6 +127,8 @@ class Algorithm(InEnvs, Saved):
         # The user's environment object keeps its own seed, unless this trainer is given one.
         self._env_seed = root if seed is not None or isinstance(env, str) else None
         self._seeds = np.random.SeedSequence(root)
+        if seed is not None:
+            self.action_space.seed(seed + self._rank)
         self._act_generator = self._generator()
         if self._workers:
             self._act_generator.manual_seed(self._act_generator.initial_seed() + self._rank)
@@ -324,24 +327,6 @@ class Algorithm(InEnvs, Saved):
     def _compile_options(self) -> dict[str, Any]:
         """Inductor's options for compiled functions."""
         return switchboard.COMPILED_PRODUCTS.of(self.optimizations)()
-
-    def _generator(self) -> torch.Generator:
-        """A new stream of random numbers, independent of those before it."""
-        return torch.Generator(self.device).manual_seed(self._new_seed())
-
-    @contextmanager
-    def _seeded_initialisation(self) -> Iterator[None]:
-        """Networks made in this block draw their weights from `seed`, without advancing the global
-        stream.
-
-        Initialisers of torch's layers take no generator, so the global one is set meanwhile.
-        """
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(self._new_seed())
-            yield
-
-    def _new_seed(self) -> int:
-        return int(self._seeds.spawn(1)[0].generate_state(1)[0])
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         """`array` on the device; bytes become floats, those of images in [0, 1]."""

@@ -266,6 +266,9 @@ class FeaturesActorCritic(Seeing, ActorCritic):
         # Where the entropy has no formula: the mean of -log pi(a|s) estimates it.
         return self._value(of_value), log_probs, -log_probs if entropy is None else entropy
 
+    def torch_distribution(self, obs: Tensor) -> Any:
+        return self.head.torch_distribution(self._said(self._features(obs)[0]))
+
     def reset_noise(self, n: int = 1, generator: torch.Generator | None = None) -> None:
         if isinstance(self.head, StateDependent):
             self.head.reset_noise(n, generator)

@@ -1,14 +1,16 @@
 """Distributions of actions, from the output of a policy's last layer."""
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from gymnasium import spaces
 from torch import Tensor, nn
+from torch.distributions import Bernoulli, Categorical, Normal
 
-from rlox.learner.policies import HALF_LOG_2PI, gaussian_log_prob
+from rlox.learner.distributions import HALF_LOG_2PI, gaussian_log_prob
 
 
 class Head(nn.Module):
@@ -27,6 +29,10 @@ class Head(nn.Module):
 
     def entropy(self, said: Tensor) -> Tensor | None:
         """The entropy, `[B]`; None if there is no formula."""
+        raise NotImplementedError
+
+    def torch_distribution(self, said: Tensor) -> Any:
+        """One of `torch.distributions`, or a list of independent ones."""
         raise NotImplementedError
 
 
@@ -57,6 +63,10 @@ class Categoricals(Head):
         each = [-(part.exp() * part).sum(dim=-1) for part in self._log_probs(said)]
         return torch.stack(each).sum(dim=0)
 
+    def torch_distribution(self, said: Tensor) -> Any:
+        each = [Categorical(logits=part) for part in torch.split(said, self.numbers, dim=-1)]
+        return each[0] if self.single else each
+
 
 class Bernoullis(Head):
     """Independent bits."""
@@ -79,6 +89,9 @@ class Bernoullis(Head):
         each = F.binary_cross_entropy_with_logits(said, probs, reduction="none")
         return each.sum(dim=-1)
 
+    def torch_distribution(self, said: Tensor) -> Bernoulli:
+        return Bernoulli(logits=said)
+
 
 class Gaussian(Head):
     """A diagonal Gaussian whose `log_std` does not depend on the state."""
@@ -99,6 +112,9 @@ class Gaussian(Head):
 
     def entropy(self, said: Tensor) -> Tensor:
         return (self.log_std + 0.5 + HALF_LOG_2PI).sum().expand(len(said))
+
+    def torch_distribution(self, said: Tensor) -> Normal:
+        return Normal(said, self.log_std.exp())
 
 
 def head_for(space: spaces.Space[object], log_std_init: float = 0.0) -> Head:

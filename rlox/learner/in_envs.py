@@ -43,6 +43,7 @@ class InEnvs(TrainerNames):
     _their_env: Any
     _workers: Any
     _env_seed: int | None
+    _new_seed: Any
     _finite: FiniteSteps
     _last_obs: NDArray[Any] | None
     # What a Monitor has told of the latest episodes, by their place in the list `_heard_in`.
@@ -50,9 +51,6 @@ class InEnvs(TrainerNames):
     _heard_in: list[float] | None = None
     _successes: list[bool]
     _successes_in: list[float] | None = None
-
-    def _new_seed(self) -> int:
-        raise NotImplementedError
 
     @property
     def _rank(self) -> int:

@@ -18,14 +18,19 @@ from typing import IO, Any, Self, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.distributions import Categorical, Normal
 
 from rlox.learner.acting import Acting, Predicted
+from rlox.learner.distributions import (
+    HALF_LOG_2PI,
+    ActionDistribution,
+    gaussian_log_prob,
+    log_slope_of_tanh,
+)
 from rlox.learner.names import ACTOR_CRITIC, SQUASHED, TWO_CRITICS, use_their_names
 from rlox.learner.their_names import TheirNames
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
-HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
-LOG_2 = math.log(2)
 
 
 class StochasticPolicy(TheirNames, nn.Module):
@@ -148,6 +153,14 @@ class ActorCritic(StochasticPolicy):
         """Values `[B, 1]` of observations as they come from the environment."""
         return self.get_value(self._rows(obs)).unsqueeze(-1)
 
+    def get_distribution(self, obs: Any) -> ActionDistribution:
+        """How likely each action is for observations as they come from the environment."""
+        return ActionDistribution(self.torch_distribution(self._rows(obs)))
+
+    def torch_distribution(self, obs: Tensor) -> Any:
+        """The same, as one of `torch.distributions` or a list of independent ones."""
+        raise NotImplementedError
+
     def get_value(self, obs: Tensor) -> Tensor:
         """State values, `[B]`."""
         raise NotImplementedError
@@ -188,11 +201,6 @@ def trunk(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
     """The same with `activation` at the end; empty if there is only one size."""
     layers = [mlp(sizes, activation), activation()] if len(sizes) > 1 else []
     return nn.Sequential(*layers)
-
-
-def log_slope_of_tanh(u: Tensor) -> Tensor:
-    """log(1 - tanh(u)^2), written so that it neither overflows nor rounds to log 0."""
-    return 2 * (LOG_2 - u - F.softplus(-2 * u))
 
 
 def orthogonal_(net: nn.Sequential, last_gain: float) -> nn.Sequential:
@@ -243,6 +251,9 @@ class CategoricalActorCritic(ActorCritic):
         waiting = torch.empty_like(logits).exponential_(generator=generator)
         return (logits - waiting.log_()).argmax(dim=-1)
 
+    def torch_distribution(self, obs: Tensor) -> Categorical:
+        return Categorical(logits=self.actor(obs))
+
     def get_value(self, obs: Tensor) -> Tensor:
         return cast(Tensor, self.critic(obs)).squeeze(-1)
 
@@ -289,6 +300,9 @@ class GaussianActorCritic(ActorCritic):
         """Actions `[B, act_dim]`, from the actor's output."""
         noise = torch.randn(mean.shape, generator=generator, device=mean.device)
         return mean + self.log_std.exp() * noise
+
+    def torch_distribution(self, obs: Tensor) -> Normal:
+        return Normal(self.actor(obs), self.log_std.exp())
 
     def get_value(self, obs: Tensor) -> Tensor:
         return cast(Tensor, self.critic(obs)).squeeze(-1)
@@ -383,9 +397,3 @@ class Temperature(nn.Module):
     def forward(self) -> Tensor:
         """alpha."""
         return self.log_alpha.exp()
-
-
-def gaussian_log_prob(x: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
-    """Log-density of independent normals, summed over the last axis: `[B, D]` to `[B]`."""
-    z = (x - mean) * torch.exp(-log_std)
-    return (-0.5 * z * z - log_std - HALF_LOG_2PI).sum(dim=-1)

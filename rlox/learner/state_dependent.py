@@ -7,9 +7,11 @@ normals do, which protects a robot's motors.
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Normal
 
+from rlox.learner.arguments import Unsupported
+from rlox.learner.distributions import HALF_LOG_2PI, gaussian_log_prob, log_slope_of_tanh
 from rlox.learner.heads import Head
-from rlox.learner.policies import HALF_LOG_2PI, gaussian_log_prob, log_slope_of_tanh
 
 EPSILON = 1e-6  # added to variances, so that none is 0
 EDGE = torch.finfo(torch.float32).eps  # squashed actions are kept this far from -1 and 1
@@ -87,6 +89,11 @@ class StateDependent(Head):
         if self.squashes:
             return None  # there is no formula
         return (self._log_deviation(said) + 0.5 + HALF_LOG_2PI).sum(dim=-1)
+
+    def torch_distribution(self, said: Tensor) -> Normal:
+        if self.squashes:
+            raise Unsupported("get_distribution: not for a policy with squash_output=True")
+        return Normal(self._parts(said)[0], self._log_deviation(said).exp())
 
     def _parts(self, said: Tensor) -> tuple[Tensor, Tensor]:
         return said[:, : self.n_inputs], said[:, self.n_inputs :]

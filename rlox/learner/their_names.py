@@ -1,5 +1,6 @@
 """What programs for Stable-Baselines3 look up on policies and trainers, under its names."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,12 +13,33 @@ if TYPE_CHECKING:
     from rlox.learner.logger import Logger
 
 
+# What Stable-Baselines3's trainers call on themselves, and a subclass there may override.
+CALLED_BY_THEIRS = frozenset(
+    {
+        "_convert_train_freq", "_dump_logs", "_excluded_save_params", "_get_torch_save_params",
+        "_init_callback", "_on_step", "_sample_action", "_setup_learn", "_setup_lr_schedule",
+        "_setup_model", "_store_transition", "_update_current_progress_remaining",
+        "_update_info_buffer", "_update_learning_rate", "_wrap_env", "collect_rollouts",
+    }
+)  # fmt: skip
+
+
 class TrainerNames:
     """The part of a trainer that has these names, for reading."""
 
     policy: Any
     logger: "Logger"
     _arguments: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        """Warn of methods that no trainer here calls."""
+        super().__init_subclass__()
+        if idle := sorted(CALLED_BY_THEIRS & vars(cls).keys()):
+            warnings.warn(
+                f"class {cls.__name__} defines {', '.join(idle)}, which Stable-Baselines3 calls "
+                "and rlox does not; use a callback, a wrapper of the environment, or `train`",
+                stacklevel=2,
+            )
 
     @property
     def policy_kwargs(self) -> dict[str, Any]:

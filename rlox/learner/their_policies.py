@@ -81,6 +81,9 @@ class TheirPolicy(ActorCritic):
         values, log_probs, entropy = self.theirs.evaluate_actions(self._raw(obs), actions)
         return values.flatten(), log_probs, -log_probs if entropy is None else entropy
 
+    def get_distribution(self, obs: Any) -> Any:
+        return self.theirs.get_distribution(obs)
+
     def obs_to_tensor(self, observation: Any) -> tuple[Any, bool]:
         found: tuple[Any, bool] = self.theirs.obs_to_tensor(observation)
         return found

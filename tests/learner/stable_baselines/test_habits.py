@@ -206,3 +206,46 @@ def test_a_trainer_tells_of_what_it_was_given(tmp_path):
         assert (model.policy_kwargs, model.tensorboard_log) == (kwargs, str(tmp_path))
         model = make("MlpPolicy", Counts())
         assert (model.policy_kwargs, model.tensorboard_log) == ({}, None)
+
+
+class Draws(Counts):
+    """Rewards an action that it has drawn from its action space."""
+
+    def __init__(self):
+        self.action_space = spaces.Discrete(4)
+
+    def step(self, action):
+        *_, terminated, truncated, info = super().step(action)
+        reward = float(action == self.action_space.sample())
+        return np.full(1, self.steps, np.float32), reward, terminated, truncated, info
+
+
+def test_a_seed_is_also_that_of_the_action_space_from_which_some_environments_draw():
+    def returns():
+        return rlox.PPO("MlpPolicy", Draws(), n_steps=64, seed=3).learn(256).episode_returns
+
+    found = returns()
+    assert found == returns()
+    assert len({*found}) > 1
+
+
+def test_a_method_that_only_their_trainers_call_is_warned_of():
+    with pytest.warns(UserWarning, match="class Mine defines _on_step, collect_rollouts, which"):
+
+        class Mine(rlox.PPO):
+            def collect_rollouts(self):
+                raise AssertionError
+
+            def _on_step(self):
+                raise AssertionError
+
+
+def test_a_subclass_with_methods_of_its_own_is_not_warned_of(recwarn):
+    class Mine(rlox.SAC):
+        def train(self, gradient_steps, batch_size=64):
+            super().train(gradient_steps, batch_size)
+
+        def report(self):
+            """Nothing of theirs."""
+
+    assert not recwarn.list

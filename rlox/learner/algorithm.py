@@ -128,7 +128,7 @@ class Algorithm(Seeded, InEnvs, Saved):
         self._env_seed = root if seed is not None or isinstance(env, str) else None
         self._seeds = np.random.SeedSequence(root)
         if seed is not None:
-            self.action_space.seed(seed + self._rank)
+            self.action_space.seed(root + self._rank)
         self._act_generator = self._generator()
         if self._workers:
             self._act_generator.manual_seed(self._act_generator.initial_seed() + self._rank)

@@ -1,5 +1,5 @@
 """Runs cargo, test binaries and pytest, with their output as it comes and a time limit. At the end
-all processes that they started are ended."""
+all processes that they started are ended, but for those that began a session of their own."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from rlox_opt.harness.sequential import Comparison, tally
 from rlox_opt.project import blind, calibration, parity
 from rlox_opt.project.artefacts import same_parts, same_surroundings
 from rlox_opt.stats.family import Judgement
-from rlox_opt.stats.paired import FLAGGED, LOOKS
+from rlox_opt.stats.paired import FLAGGED, LOOKS, zone
+from rlox_opt.system.output import few
 from rlox_opt.views import units, why
 from rlox_opt.views.grid import VERDICTS, Grid, Told, console
 
@@ -181,6 +182,7 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
             'A verdict that begins with "rather" is undecided. The widest interval is that of '
             f"{name}, where a change of up to {100 * width:.1f} % may be hidden."
         )
+    yield from _held_back(found)
     yield from _blind(found)
     if not found.complete:
         yield "Interrupted: these are the verdicts so far."
@@ -216,6 +218,22 @@ def _unfinished(found: ComparedBuilds) -> Iterator[str]:
         yield (
             f"The times of {foreseen.noisy} scatter too much for a verdict within {LOOKS[-1]} "
             "restarts."
+        )
+
+
+def _held_back(found: ComparedBuilds) -> Iterator[str]:
+    """The undecided benchmarks whose interval alone would give a verdict."""
+    of = found.times
+    held = [
+        name
+        for name, judgement in of.judgements.items()
+        if judgement.verdict == "undecided" and judgement.ci99
+        if zone(*judgement.ci99, of.threshold(name)) in FLAGGED
+    ]
+    if held:
+        yield (
+            f"{few(held)}: undecided, although the interval lies beyond the threshold: among "
+            f"{len(of.judgements)} benchmarks chance would move one as far too often."
         )
 
 

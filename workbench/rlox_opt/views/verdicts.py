@@ -204,10 +204,7 @@ def _meant(found: ComparedBuilds, name: str) -> str:
 def _unfinished(found: ComparedBuilds) -> Iterator[str]:
     """What more time would bring, as a sentence."""
     if left_out := found.unmeasured():
-        more = f" and {len(left_out) - _FIRST} more" if len(left_out) > _FIRST else ""
-        yield f"The budget did not suffice for {len(left_out)}: " + (
-            f"{', '.join(left_out[:_FIRST])}{more}."
-        )
+        yield f"The budget did not suffice for {len(left_out)}: {few(left_out, _FIRST)}."
     foreseen = found.more()
     if foreseen.settled:
         yield (

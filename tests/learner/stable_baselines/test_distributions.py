@@ -1,11 +1,11 @@
 """`policy.get_distribution` gives what Stable-Baselines3's gives with the same weights."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import stable_baselines3
 import torch
 from gymnasium import spaces
+from toys import Seen
 
 import rlox
 
@@ -15,26 +15,13 @@ SPACES = {
     "MultiDiscrete": spaces.MultiDiscrete([3, 2]),
     "MultiBinary": spaces.MultiBinary(4),
 }
-
-
-class Still(gym.Env):
-    observation_space = spaces.Box(-1, 1, (3,), np.float32)
-
-    def __init__(self, action_space):
-        self.action_space = action_space
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(3, np.float32), {}
-
-    def step(self, action):
-        return np.zeros(3, np.float32), 0.0, False, True, {}
+OBS = spaces.Box(-1, 1, (3,), np.float32)
 
 
 def both(space, **kwargs):
     """The distributions of ours and of theirs for the same observations and weights."""
     made = {"n_steps": 8, "batch_size": 8, "device": "cpu", **kwargs}
-    models = [one.PPO("MlpPolicy", Still(space), **made) for one in (rlox, stable_baselines3)]
+    models = [one.PPO("MlpPolicy", Seen(OBS, space), **made) for one in (rlox, stable_baselines3)]
     models[0].policy.load_state_dict(models[1].policy.state_dict())
     obs = torch.linspace(-1, 1, 15).reshape(5, 3)
     with torch.no_grad():
@@ -76,7 +63,7 @@ def test_probabilities_of_one_observation_are_read_as_programs_do():
 
 def test_squashed_actions_have_none():
     kwargs = {"use_sde": True, "policy_kwargs": {"squash_output": True}}
-    model = rlox.PPO("MlpPolicy", Still(SPACES["Box"]), n_steps=8, batch_size=8, **kwargs)
+    model = rlox.PPO("MlpPolicy", Seen(OBS, SPACES["Box"]), n_steps=8, batch_size=8, **kwargs)
     with pytest.raises(ValueError, match="squash_output"):
         model.policy.get_distribution(torch.zeros(1, 3))
 
@@ -85,6 +72,6 @@ def test_a_policy_class_of_theirs_answers_itself():
     class Policy(stable_baselines3.common.policies.ActorCriticPolicy):
         pass
 
-    model = rlox.PPO(Policy, Still(SPACES["Discrete"]), n_steps=8, batch_size=8)
+    model = rlox.PPO(Policy, Seen(OBS, SPACES["Discrete"]), n_steps=8, batch_size=8)
     found = model.policy.get_distribution(torch.zeros(1, 3))
     assert found.distribution.probs.shape == (1, 3)

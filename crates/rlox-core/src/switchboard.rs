@@ -105,6 +105,8 @@ switchboard! {
     P24 "opt-p24" type Observations<O> = Twice<O> | ByWidth<O>;
     /// P25: whether results that nobody holds any more are used again; in the binding.
     P25 "opt-p25";
+    /// P26: in pages of which size the memory of a large column lies.
+    P26 "opt-p26";
 }
 
 const _: () = assert!(!P3 || P12, "opt-p3 stands on opt-p12");
@@ -172,6 +174,7 @@ mod tests {
                 "P24",
                 is_after::<W::Observations<f32>, Twice<f32>, ByWidth<f32>>(),
             ),
+            ("P26", W::P26),
         ];
         let named = named.into_iter().filter(|&(_, after)| after);
         named.map(|(id, _)| id).collect()

@@ -39,6 +39,7 @@ macro_rules! wiring {
                 const P12: bool = P12;
                 const P21: bool = P21;
                 const P22: bool = P22;
+                const P26: bool = P26;
             }
             impl $crate::env::EnvWiring for $name {
                 type Stepping = Stepping;
@@ -88,6 +89,7 @@ pub mod all_before {
     pub const P21: bool = false;
     pub const P22: bool = false;
     pub type Observations<O> = crate::buffer::observations::Twice<O>;
+    pub const P26: bool = false;
 }
 
 /// The choices of [`Shipped`].
@@ -111,6 +113,7 @@ pub mod shipped {
     pub const P21: bool = true;
     pub const P22: bool = true;
     pub type Observations<O> = crate::buffer::observations::ByWidth<O>;
+    pub const P26: bool = false;
 }
 
 wiring! {

@@ -25,6 +25,7 @@ mod p20_columns;
 mod p21_push_batch;
 mod p22_descent;
 mod p24_observations;
+mod p26_pages;
 
 mod buffers;
 mod envs;
@@ -60,6 +61,7 @@ pub const PAIRS: &[&dyn Pair] = &[
     &p21_push_batch::PushBatch,
     &p22_descent::Descent,
     &p24_observations::ObservationsPair,
+    &p26_pages::Pages,
 ];
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use rlox_core::buffer::descent::{baseline, optimized};
 use rlox_core::buffer::sum_tree::SumTree;
+use rlox_core::wiring::Shipped;
 
 use crate::draw::{Draw, fixed_numbers, unit_of};
 use crate::pair::{Pair, Twin, Workload, arm, number};
@@ -27,7 +28,7 @@ impl Pair for Descent {
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let (mut written, mut rows) = (String::new(), Vec::new());
         let capacity = 1 + case.below(40);
-        let Ok(mut tree) = SumTree::new(capacity) else {
+        let Ok(mut tree) = SumTree::new::<Shipped>(capacity) else {
             return written;
         };
         for _ in 0..1 + case.below(8) {
@@ -55,7 +56,7 @@ impl Pair for Descent {
             ],
             prepare: |size| {
                 let n = number(size, "n");
-                let tree = SumTree::new(n).ok().map(|mut tree| {
+                let tree = SumTree::new::<Shipped>(n).ok().map(|mut tree| {
                     for (row, x) in fixed_numbers(n, 5).iter().enumerate() {
                         tree.set(row, 1e-3 + x.abs());
                     }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use rlox_core::buffer::observations::{ByWidth, Observations, Twice, WIDE};
+use rlox_core::wiring::Shipped;
 
 use super::rows_for;
 use super::sequences::narrow;
@@ -21,7 +22,7 @@ fn script<R: Observations<f32>>(case: &mut Draw<'_>) -> String {
     } else {
         WIDE / size_of::<f32>()
     };
-    let Ok(mut rows) = R::new(capacity, obs_dim) else {
+    let Ok(mut rows) = R::new::<Shipped>(capacity, obs_dim) else {
         return written;
     };
     // The first number of an observation tells which it is, the last one whether it is a first one.
@@ -94,7 +95,7 @@ fn ends(obs: &[f32]) -> [f32; 2] {
 /// Four observations over and over: each transition goes on where the one before ended.
 fn pushing<R: Observations<f32> + 'static>(obs_dim: usize) -> Box<dyn Arm> {
     let capacity = rows_for(obs_dim);
-    let mut rows = R::new(capacity, obs_dim).ok();
+    let mut rows = R::new::<Shipped>(capacity, obs_dim).ok();
     let table = narrow(&fixed_numbers(4 * obs_dim, 1));
     let mut pushed = 0;
     arm(move || {
@@ -110,7 +111,7 @@ fn pushing<R: Observations<f32> + 'static>(obs_dim: usize) -> Box<dyn Arm> {
 /// 256 rows from all over, of episodes that go on.
 fn gathering<R: Observations<f32> + 'static>(obs_dim: usize) -> Box<dyn Arm> {
     let capacity = rows_for(obs_dim);
-    let mut rows = R::new(capacity, obs_dim).ok();
+    let mut rows = R::new::<Shipped>(capacity, obs_dim).ok();
     let table = narrow(&fixed_numbers(5 * obs_dim, 1));
     if let Some(rows) = &mut rows {
         for row in 0..capacity {

@@ -48,6 +48,7 @@ the_twins_agree! {
     p21_twins_agree "P21"
     p22_twins_agree "P22"
     p24_twins_agree "P24"
+    p26_twins_agree "P26"
 }
 
 fn find(id: &str) -> &'static dyn Pair {

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use super::storage::{too_large, zeroed};
+use super::BufferWiring;
+use super::pages::{too_large, zeroed};
 use super::sum_tree::SumTree;
 use crate::RloxError;
 
@@ -12,7 +13,7 @@ pub trait MinPriority: Debug + Send + Sync + Sized {
     ///
     /// # Errors
     /// If there is no memory.
-    fn new(capacity: usize) -> Result<Self, RloxError>;
+    fn new<W: BufferWiring>(capacity: usize) -> Result<Self, RloxError>;
     /// Is called whenever leaf `index` of the tree is set to `value`.
     fn set(&mut self, index: usize, value: f64);
     /// The smallest positive one of the first `len` leaves of `tree`. At least one of them is positive.
@@ -24,7 +25,7 @@ pub trait MinPriority: Debug + Send + Sync + Sized {
 pub struct Scan;
 
 impl MinPriority for Scan {
-    fn new(_capacity: usize) -> Result<Self, RloxError> {
+    fn new<W: BufferWiring>(_capacity: usize) -> Result<Self, RloxError> {
         Ok(Self)
     }
 
@@ -53,9 +54,9 @@ pub struct MinTree {
 }
 
 impl MinPriority for MinTree {
-    fn new(capacity: usize) -> Result<Self, RloxError> {
+    fn new<W: BufferWiring>(capacity: usize) -> Result<Self, RloxError> {
         let leaves = capacity.checked_next_power_of_two().unwrap_or(usize::MAX);
-        let mut nodes = zeroed(leaves, 2).map_err(|_| too_large::<f64>(capacity, 2))?;
+        let mut nodes = zeroed::<W, f64>(leaves, 2).map_err(|_| too_large::<f64>(capacity, 2))?;
         nodes.fill(f64::INFINITY);
         Ok(Self { leaves, nodes })
     }

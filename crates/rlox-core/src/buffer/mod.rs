@@ -9,6 +9,7 @@ pub mod descent;
 pub mod intake;
 pub mod min_priority;
 pub mod observations;
+pub mod pages;
 mod past_caches;
 pub mod priority;
 pub mod push;
@@ -42,6 +43,8 @@ pub trait BufferWiring: Debug + Send + Sync + 'static {
     const P21: bool;
     /// P22: how the leaves of a sum tree are found.
     const P22: bool;
+    /// P26: in pages of which size the memory of a large column lies.
+    const P26: bool;
 }
 
 /// A transition that owns its arrays.

@@ -54,8 +54,8 @@ impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
         check_exponent("beta", beta)?;
         Ok(Self {
             storage: Storage::new(capacity, obs_dim, act_dim)?,
-            tree: SumTree::new(capacity)?,
-            min: W::MinPriority::new(capacity)?,
+            tree: SumTree::new::<W>(capacity)?,
+            min: W::MinPriority::new::<W>(capacity)?,
             alpha,
             beta,
             max_priority: 1.0,

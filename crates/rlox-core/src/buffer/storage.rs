@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::observations::Observations;
+use super::pages::zeroed;
 use super::past_caches::{self, Plain};
 use super::{BufferWiring, Columns, Experience, ExperienceBatch, SampledBatch};
 use crate::error::{RloxError, check_len};
-use crate::memory::{self, Zero, fits, reserved};
+use crate::memory::{Zero, fits, reserved};
 
 /// The element type of an observation.
 pub trait ObsElement:
@@ -66,11 +67,11 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
             capacity,
             obs_dim,
             act_dim,
-            observations: Observations::new(capacity, obs_dim)?,
-            action: zeroed(capacity, act_dim)?,
-            reward: zeroed(capacity, 1)?,
-            terminated: zeroed(capacity, 1)?,
-            truncated: zeroed(capacity, 1)?,
+            observations: Observations::new::<W>(capacity, obs_dim)?,
+            action: zeroed::<W, _>(capacity, act_dim)?,
+            reward: zeroed::<W, _>(capacity, 1)?,
+            terminated: zeroed::<W, _>(capacity, 1)?,
+            truncated: zeroed::<W, _>(capacity, 1)?,
             next_row: 0,
             len: 0,
         })
@@ -375,24 +376,4 @@ fn gather_narrow<T: Copy, const WIDTH: usize>(
     for (to, row) in to.iter_mut().zip(rows) {
         *to = from[row];
     }
-}
-
-/// `rows * width` zeros, whose pages the system hands out when they are first touched.
-pub(super) fn zeroed<T: Zero>(rows: usize, width: usize) -> Result<Vec<T>, RloxError> {
-    (rows
-        .checked_mul(width)
-        .and_then(|len| memory::zeros(len).ok()))
-    .ok_or_else(|| too_large::<T>(rows, width))
-}
-
-/// The error for a `capacity` that is too large: there is no memory for its rows of `width` elements.
-pub(super) fn too_large<T>(capacity: usize, width: usize) -> RloxError {
-    RloxError::argument(
-        "capacity",
-        format!(
-            "is {capacity}, whose rows of {width} x {} bytes do not fit into memory; choose a \
-             smaller one",
-            size_of::<T>()
-        ),
-    )
 }

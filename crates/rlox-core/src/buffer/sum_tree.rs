@@ -1,6 +1,7 @@
 //! A binary tree of sums. Setting a leaf and finding the leaf of a prefix sum take O(log n).
 
-use super::storage::{too_large, zeroed};
+use super::BufferWiring;
+use super::pages::{too_large, zeroed};
 use crate::RloxError;
 
 /// A binary tree whose leaves are numbers of at least 0, and whose other nodes are the sum of their two
@@ -18,11 +19,11 @@ impl SumTree {
     ///
     /// # Errors
     /// If there is no memory.
-    pub fn new(capacity: usize) -> Result<Self, RloxError> {
+    pub fn new<W: BufferWiring>(capacity: usize) -> Result<Self, RloxError> {
         let leaves = capacity.checked_next_power_of_two().unwrap_or(usize::MAX);
         Ok(Self {
             leaves,
-            nodes: zeroed(leaves, 2).map_err(|_| too_large::<f64>(capacity, 2))?,
+            nodes: zeroed::<W, _>(leaves, 2).map_err(|_| too_large::<f64>(capacity, 2))?,
         })
     }
 

@@ -145,7 +145,7 @@ proptest! {
         capacity in 1usize..40, sets in vec((any::<prop::sample::Index>(), prop_oneof![Just(0.0), 0.0..10.0]), 1..60),
         at in 0.0..1.0f64,
     ) {
-        let mut tree = SumTree::new(capacity).unwrap();
+        let mut tree = SumTree::new::<W>(capacity).unwrap();
         let mut plain = vec![0.0; capacity];
         for (index, value) in sets {
             let index = index.index(capacity);
@@ -341,8 +341,8 @@ fn mistakes_are_named() {
         "capacity: ",
     );
     let told = "capacity: is 864691128455135233, ";
-    starts(SumTree::new((3 << 58) + 1).unwrap_err(), told);
-    starts(MinTree::new((3 << 58) + 1).unwrap_err(), told);
+    starts(SumTree::new::<W>((3 << 58) + 1).unwrap_err(), told);
+    starts(MinTree::new::<W>((3 << 58) + 1).unwrap_err(), told);
     starts(
         PrioritizedReplayBuffer::<u8>::new(1, 1, 1, -0.1, 0.4, 0).unwrap_err(),
         "alpha: ",

@@ -243,7 +243,7 @@ impl Prioritized {
     pub(crate) fn new(capacity: usize, obs_dim: usize, alpha: f64, beta: f64, seed: u64) -> Self {
         Self {
             storage: Storage::new(capacity, obs_dim, ACT_DIM).unwrap(),
-            tree: SumTree::new(capacity).unwrap(),
+            tree: SumTree::new::<AllBefore>(capacity).unwrap(),
             alpha,
             beta,
             max_priority: 1.0,

@@ -15,8 +15,10 @@ use std::ops::Range;
 
 use super::Observations;
 use crate::RloxError;
+use crate::buffer::BufferWiring;
+use crate::buffer::pages::{too_large, zeroed};
 use crate::buffer::past_caches;
-use crate::buffer::storage::{ObsElement, asked_for, copy, too_large, zeroed};
+use crate::buffer::storage::{ObsElement, asked_for, copy};
 use crate::memory::reserved;
 
 /// The number of spare places, and so the largest stride. With more environments, each transition
@@ -165,24 +167,24 @@ impl<O: ObsElement> ByIndex<O> {
 }
 
 impl<O: ObsElement> Observations<O> for ByIndex<O> {
-    fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
+    fn new<W: BufferWiring>(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
         // Numbers in `aside` have 32 bits.
         if u32::try_from(capacity).is_err() {
             return Err(too_large::<O>(capacity, obs_dim));
         }
-        let mut free = zeroed(capacity, 1)?;
+        let mut free = zeroed::<W, _>(capacity, 1)?;
         free.clear(); // it keeps its memory
         Ok(Self {
             capacity,
             obs_dim,
-            places: zeroed(capacity.saturating_add(SPARE), obs_dim)
+            places: zeroed::<W, _>(capacity.saturating_add(SPARE), obs_dim)
                 .map_err(|_| too_large::<O>(capacity, obs_dim))?,
             next: {
                 let mut next = reserved(capacity).map_err(|_| too_large::<Next>(capacity, 1))?;
                 next.resize(capacity, Next::default());
                 next
             },
-            aside: zeroed(capacity, obs_dim)?,
+            aside: zeroed::<W, _>(capacity, obs_dim)?,
             n_aside: 0,
             free,
             row: 0,
@@ -247,6 +249,7 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
 mod tests {
     use super::*;
     use crate::buffer::observations::Twice;
+    use crate::wiring::Shipped;
 
     /// As many environments as there are spare places, one fewer and one more. The rings hold about one
     /// step of them, or two.
@@ -254,8 +257,8 @@ mod tests {
     fn the_widest_strides_give_back_what_was_stored() {
         for n in SPARE - 1..=SPARE + 1 {
             for capacity in [n - 1, n, n + 1, 2 * n + 3] {
-                let mut found = ByIndex::<f32>::new(capacity, 2).unwrap();
-                let mut plain = Twice::<f32>::new(capacity, 2).unwrap();
+                let mut found = ByIndex::<f32>::new::<Shipped>(capacity, 2).unwrap();
+                let mut plain = Twice::<f32>::new::<Shipped>(capacity, 2).unwrap();
                 let mut obs: Vec<f32> = (0..n).flat_map(|env| [env as f32, 0.0]).collect();
                 for step in 1..9 {
                     let next_obs: Vec<f32> =
@@ -283,7 +286,9 @@ mod tests {
     #[test]
     fn a_capacity_that_is_too_large_is_told_as_it_was_given() {
         for capacity in [1 << 60, 1 << 32] {
-            let error = ByIndex::<u8>::new(capacity, 1).unwrap_err().to_string();
+            let error = ByIndex::<u8>::new::<Shipped>(capacity, 1)
+                .unwrap_err()
+                .to_string();
             let told = format!("capacity: is {capacity}, whose rows of 1 x 1 bytes do not fit");
             assert!(error.starts_with(&told), "{error}");
         }
@@ -294,7 +299,7 @@ mod tests {
     #[test]
     fn what_is_aside_has_its_memory_from_the_start() {
         let (capacity, n) = (5, SPARE + 1);
-        let mut rows = ByIndex::<u8>::new(capacity, 1).unwrap();
+        let mut rows = ByIndex::<u8>::new::<Shipped>(capacity, 1).unwrap();
         let room = (rows.aside.as_ptr(), rows.free.as_ptr());
         for step in 0..4 {
             rows.push_batch(step * n % capacity, &[1; SPARE + 1], &[2; SPARE + 1]);

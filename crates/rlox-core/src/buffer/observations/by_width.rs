@@ -3,7 +3,9 @@
 
 use super::{ByIndex, Observations};
 use crate::RloxError;
-use crate::buffer::storage::{ObsElement, gather, put, zeroed};
+use crate::buffer::BufferWiring;
+use crate::buffer::pages::zeroed;
+use crate::buffer::storage::{ObsElement, gather, put};
 
 /// The size in bytes from which on an observation is stored once. Writing a smaller one twice is faster
 /// than comparing it with the one that is stored already.
@@ -29,11 +31,11 @@ macro_rules! either {
 }
 
 impl<O: ObsElement> Observations<O> for ByWidth<O> {
-    fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
+    fn new<W: BufferWiring>(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
         if obs_dim.saturating_mul(size_of::<O>()) < WIDE {
-            Twice::new(capacity, obs_dim).map(Self::Twice)
+            Twice::new::<W>(capacity, obs_dim).map(Self::Twice)
         } else {
-            ByIndex::new(capacity, obs_dim).map(Self::Once)
+            ByIndex::new::<W>(capacity, obs_dim).map(Self::Once)
         }
     }
 
@@ -68,11 +70,11 @@ pub struct Twice<O> {
 }
 
 impl<O: ObsElement> Observations<O> for Twice<O> {
-    fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
+    fn new<W: BufferWiring>(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
         Ok(Self {
             obs_dim,
-            obs: zeroed(capacity, obs_dim)?,
-            next_obs: zeroed(capacity, obs_dim)?,
+            obs: zeroed::<W, _>(capacity, obs_dim)?,
+            next_obs: zeroed::<W, _>(capacity, obs_dim)?,
         })
     }
 
@@ -106,9 +108,13 @@ impl<O: ObsElement> Observations<O> for Twice<O> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::wiring::Shipped;
 
     fn is_stored_once<O: ObsElement>(obs_dim: usize) -> bool {
-        matches!(ByWidth::<O>::new(3, obs_dim).unwrap(), ByWidth::Once(_))
+        matches!(
+            ByWidth::<O>::new::<Shipped>(3, obs_dim).unwrap(),
+            ByWidth::Once(_)
+        )
     }
 
     #[test]

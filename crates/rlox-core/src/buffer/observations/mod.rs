@@ -8,6 +8,7 @@ pub use by_width::{ByWidth, Twice, WIDE};
 
 use std::fmt::Debug;
 
+use super::BufferWiring;
 use super::storage::ObsElement;
 use crate::RloxError;
 
@@ -18,7 +19,7 @@ pub trait Observations<O: ObsElement>: Debug + Send + Sync + Sized {
     ///
     /// # Errors
     /// If there is no memory.
-    fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError>;
+    fn new<W: BufferWiring>(capacity: usize, obs_dim: usize) -> Result<Self, RloxError>;
 
     /// Stores both observations of one transition in `row`, the row after the last one stored.
     fn push(&mut self, row: usize, obs: &[O], next_obs: &[O]);

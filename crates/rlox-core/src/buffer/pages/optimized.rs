@@ -1,0 +1,3 @@
+//! P26: optimized.rs is not written yet.
+
+pub use super::baseline::zeros;

@@ -2,7 +2,8 @@
 //! error; the standard library's own allocations would abort the process.
 #![allow(
     unsafe_code,
-    reason = "no safe function asks the system for zeroed memory without aborting on failure"
+    reason = "no safe function asks the system for zeroed memory without aborting on failure, or for \
+              pages of another size"
 )]
 
 use std::alloc::{Layout, alloc_zeroed};
@@ -89,6 +90,30 @@ pub(crate) fn zeros<T: Zero>(len: usize) -> Result<Vec<T>, RloxError> {
     Ok(unsafe { Vec::from_raw_parts(memory.cast(), len, len) })
 }
 
+/// The size in bytes from which on huge pages pay, as in NumPy: at least one of 2 MB lies in such an array,
+/// wherever it begins.
+const LARGE: usize = 4 << 20;
+
+/// Asks Linux for huge pages for `values`, if these are large. Pages that were touched before stay what
+/// they are. The system may refuse: then the values lie in pages as before.
+pub(crate) fn ask_for_huge_pages<T>(values: &mut [T]) {
+    if size_of_val(values) < LARGE {
+        return;
+    }
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        // SAFETY: it reads a constant of the system.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let ends = values.as_mut_ptr_range();
+        let start = (ends.start as usize).next_multiple_of(page);
+        let len = (ends.end as usize - start) / page * page;
+        let whole = ends.start.wrapping_byte_add(start - ends.start as usize);
+        // SAFETY: the pages lie wholly within `values`, which is borrowed. The advice does not change
+        // what they hold.
+        unsafe { libc::madvise(whole.cast(), len, libc::MADV_HUGEPAGE) };
+    }
+}
+
 #[cold]
 fn no_memory<T>(len: usize) -> RloxError {
     RloxError::NoMemory {
@@ -110,6 +135,40 @@ mod tests {
         }
         assert_eq!(zeros::<f64>(0), Ok(Vec::new()));
         assert_eq!(zeros::<u32>(3), Ok(vec![0; 3]));
+    }
+
+    /// The flags of a page's mapping tell whether huge pages were asked for.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn only_large_arrays_get_huge_pages() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return; // this kernel has none
+        }
+        for (bytes, large) in [(LARGE - 1, false), (LARGE, true), (5 * LARGE + 3, true)] {
+            let mut values = zeros::<u8>(bytes).unwrap();
+            ask_for_huge_pages(&mut values);
+            let middle = &raw const values[bytes / 2] as usize;
+            assert_eq!(flags_at(middle).contains(" hg"), large, "{bytes}");
+        }
+    }
+
+    /// The flags that `/proc/self/smaps` tells of the mapping with this address.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn flags_at(address: usize) -> String {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut inside = false;
+        for line in smaps.lines() {
+            if let Some((start, end)) = line
+                .split_once(' ')
+                .and_then(|(range, _)| range.split_once('-'))
+            {
+                let [start, end] = [start, end].map(|at| usize::from_str_radix(at, 16).unwrap());
+                inside = (start..end).contains(&address);
+            } else if inside && line.starts_with("VmFlags:") {
+                return line.to_owned();
+            }
+        }
+        panic!("no mapping has {address:#x}");
     }
 
     #[test]

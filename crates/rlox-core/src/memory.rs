@@ -122,6 +122,7 @@ fn no_memory<T>(len: usize) -> RloxError {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
 

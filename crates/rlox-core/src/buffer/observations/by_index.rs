@@ -26,7 +26,7 @@ use crate::memory::reserved;
 const SPARE: usize = 64;
 
 /// Where the next observation of a row is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Next {
     /// So many places after the row's observation.
     After(u32),
@@ -63,9 +63,6 @@ pub struct ByIndex<O> {
     first: usize,
     /// After how many rows the next transition of the same environment comes; 0 if no order is known.
     stride: usize,
-    /// How many of the latest rows wait for the transition that their next observation belongs to, at
-    /// most `stride`.
-    pending: usize,
 }
 
 impl<O: ObsElement> ByIndex<O> {
@@ -119,7 +116,7 @@ impl<O: ObsElement> ByIndex<O> {
     }
 
     /// From now on, transitions of `n` environments come in turn. If the stride changes, the next
-    /// observations of the pending rows are moved aside, since the transitions that they wait for will
+    /// observations of the latest rows are moved aside, since the transitions that they wait for will
     /// come to other places.
     fn set_stride(&mut self, n: usize) {
         let n = if n <= SPARE && n < self.capacity {
@@ -130,11 +127,24 @@ impl<O: ObsElement> ByIndex<O> {
         if n == self.stride {
             return;
         }
-        for back in 1..=self.pending {
-            let row = (self.row + self.capacity - back) % self.capacity;
-            self.move_aside(row, self.on_from(self.place_of(row), self.stride));
+        for back in 1..=self.stride {
+            let row = self.before(back);
+            if self.is_ahead(row) {
+                self.move_aside(row, self.on_from(self.place_of(row), self.stride));
+            }
         }
-        (self.stride, self.pending) = (n, 0);
+        self.stride = n;
+    }
+
+    /// The row that was stored `back` rows before the one whose turn it is.
+    fn before(&self, back: usize) -> usize {
+        (self.row + self.capacity - back) % self.capacity
+    }
+
+    /// Whether the next observation of one of the latest rows lies in the place of the transition that is
+    /// expected to follow it.
+    fn is_ahead(&self, row: usize) -> bool {
+        self.stride > 0 && self.next[row] == Next::After(self.stride as u32)
     }
 
     /// Stores a transition in the row whose turn it is.
@@ -143,17 +153,17 @@ impl<O: ObsElement> ByIndex<O> {
         if let Next::Aside(number) = self.next[row] {
             self.free.push(number); // the transition in this row is overwritten
         }
-        let expected = self.stride > 0 && self.pending == self.stride;
+        let last = self.before(self.stride);
+        let expected = self.is_ahead(last);
         if !(expected && O::same(self.at(place), obs)) {
             if expected {
-                self.move_aside((row + self.capacity - self.stride) % self.capacity, place);
+                self.move_aside(last, place);
             }
             self.write(place, obs);
         }
         if self.stride > 0 {
             self.write(self.on_from(place, self.stride), next_obs);
             self.next[row] = Next::After(self.stride as u32);
-            self.pending = (self.pending + 1).min(self.stride);
         } else {
             let to = self.aside_of(row);
             self.aside[to].copy_from_slice(next_obs);
@@ -191,7 +201,6 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
             place: 0,
             first: 0,
             stride: 0,
-            pending: 0,
         })
     }
 

@@ -107,11 +107,14 @@ switchboard! {
     P25 "opt-p25";
     /// P26: in pages of which size the memory of a large column lies.
     P26 "opt-p26";
+    /// P27: where a next observation is stored that nothing is expected to follow, in P24's optimised form.
+    P27 "opt-p27";
 }
 
 const _: () = assert!(!P3 || P12, "opt-p3 stands on opt-p12");
 const _: () = assert!(!P19 || P2 && P10, "opt-p19 stands on opt-p2 and opt-p10");
 const _: () = assert!(!P24 || P21, "opt-p24 stands on opt-p21");
+const _: () = assert!(!P27 || P24, "opt-p27 stands on opt-p24");
 const _: () = assert!(!P25 || P20, "opt-p25 stands on opt-p20");
 
 crate::wiring! {
@@ -175,6 +178,7 @@ mod tests {
                 is_after::<W::Observations<f32>, Twice<f32>, ByWidth<f32>>(),
             ),
             ("P26", W::P26),
+            ("P27", W::P27),
         ];
         let named = named.into_iter().filter(|&(_, after)| after);
         named.map(|(id, _)| id).collect()

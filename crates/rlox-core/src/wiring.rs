@@ -40,6 +40,7 @@ macro_rules! wiring {
                 const P21: bool = P21;
                 const P22: bool = P22;
                 const P26: bool = P26;
+                const P27: bool = P27;
             }
             impl $crate::env::EnvWiring for $name {
                 type Stepping = Stepping;
@@ -90,6 +91,7 @@ pub mod all_before {
     pub const P22: bool = false;
     pub type Observations<O> = crate::buffer::observations::Twice<O>;
     pub const P26: bool = false;
+    pub const P27: bool = false;
 }
 
 /// The choices of [`Shipped`].
@@ -114,6 +116,7 @@ pub mod shipped {
     pub const P22: bool = true;
     pub type Observations<O> = crate::buffer::observations::ByWidth<O>;
     pub const P26: bool = false;
+    pub const P27: bool = false;
 }
 
 wiring! {

@@ -26,6 +26,7 @@ mod p21_push_batch;
 mod p22_descent;
 mod p24_observations;
 mod p26_pages;
+mod p27_next_aside;
 
 mod buffers;
 mod envs;
@@ -62,6 +63,7 @@ pub const PAIRS: &[&dyn Pair] = &[
     &p22_descent::Descent,
     &p24_observations::ObservationsPair,
     &p26_pages::Pages,
+    &p27_next_aside::NextAside,
 ];
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use rlox_core::buffer::BufferWiring;
 use rlox_core::buffer::observations::{ByWidth, Observations, Twice, WIDE};
 use rlox_core::wiring::Shipped;
 
@@ -14,7 +15,7 @@ pub(super) struct ObservationsPair;
 
 /// Environments in turn, of which each goes on from where it was, or starts anew; one transition at
 /// a time, a step of all, or some steps of one; every row after each push, and a gathered sample.
-fn script<R: Observations<f32>>(case: &mut Draw<'_>) -> String {
+pub(super) fn script<R: Observations<f32>, W: BufferWiring>(case: &mut Draw<'_>) -> String {
     let mut written = String::new();
     let capacity = 1 + case.below(12);
     let obs_dim = if case.once_in(4) {
@@ -22,7 +23,7 @@ fn script<R: Observations<f32>>(case: &mut Draw<'_>) -> String {
     } else {
         WIDE / size_of::<f32>()
     };
-    let Ok(mut rows) = R::new::<Shipped>(capacity, obs_dim) else {
+    let Ok(mut rows) = R::new::<W>(capacity, obs_dim) else {
         return written;
     };
     // The first number of an observation tells which it is, the last one whether it is a first one.
@@ -145,8 +146,8 @@ impl Pair for ObservationsPair {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => script::<Twice<f32>>(case),
-            Twin::Optimized => script::<ByWidth<f32>>(case),
+            Twin::Baseline => script::<Twice<f32>, Shipped>(case),
+            Twin::Optimized => script::<ByWidth<f32>, Shipped>(case),
         }
     }
 

@@ -49,6 +49,7 @@ the_twins_agree! {
     p22_twins_agree "P22"
     p24_twins_agree "P24"
     p26_twins_agree "P26"
+    p27_twins_agree "P27"
 }
 
 fn find(id: &str) -> &'static dyn Pair {

@@ -45,6 +45,8 @@ pub trait BufferWiring: Debug + Send + Sync + 'static {
     const P22: bool;
     /// P26: in pages of which size the memory of a large column lies.
     const P26: bool;
+    /// P27: where a next observation is stored that nothing is expected to follow, in P24's optimised form.
+    const P27: bool;
 }
 
 /// A transition that owns its arrays.

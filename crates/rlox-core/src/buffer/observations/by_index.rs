@@ -147,6 +147,7 @@ impl<O: ObsElement> ByIndex<O> {
         self.stride > 0 && self.next[row] == Next::After(self.stride as u32)
     }
 
+    // P27: ByIndexOptimized is not written yet.
     /// Stores a transition in the row whose turn it is.
     fn store(&mut self, obs: &[O], next_obs: &[O]) {
         let (row, place) = (self.row, self.place);

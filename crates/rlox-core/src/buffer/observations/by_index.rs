@@ -8,6 +8,9 @@
 //! aside, as the next observation of the earlier row alone. So any order of pushes gives back what was
 //! stored, and the usual order takes half the memory.
 //!
+//! P27's seam lies here as well. In its optimised form, when nothing has followed twice in turn, the next
+//! observation is kept aside at once, until an observation follows again.
+//!
 //! There are 64 more places than rows: the spare ones are for observations to come. The observations
 //! that were moved aside have a column of their own, whose memory is touched only as it is needed.
 
@@ -63,6 +66,8 @@ pub struct ByIndex<O> {
     first: usize,
     /// After how many rows the next transition of the same environment comes; 0 if no order is known.
     stride: usize,
+    /// P27: whether next observations that nothing is expected to follow are kept aside at once.
+    aside_at_once: bool,
 }
 
 impl<O: ObsElement> ByIndex<O> {
@@ -136,9 +141,9 @@ impl<O: ObsElement> ByIndex<O> {
         self.stride = n;
     }
 
-    /// The row that was stored `back` rows before the one whose turn it is.
+    /// The row that was stored `back` rows before the one whose turn it is, at most twice around the ring.
     fn before(&self, back: usize) -> usize {
-        (self.row + self.capacity - back) % self.capacity
+        (self.row + 2 * self.capacity - back) % self.capacity
     }
 
     /// Whether the next observation of one of the latest rows lies in the place of the transition that is
@@ -147,7 +152,16 @@ impl<O: ObsElement> ByIndex<O> {
         self.stride > 0 && self.next[row] == Next::After(self.stride as u32)
     }
 
-    // P27: ByIndexOptimized is not written yet.
+    /// Whether a transition that starts from `obs`, in the row whose turn it is, follows nothing, nor did
+    /// the one before it of the same environment.
+    fn is_apart(&self, obs: &[O]) -> bool {
+        let [last, one_before] = [1, 2].map(|turns| self.next[self.before(turns * self.stride)]);
+        match (last, one_before) {
+            (Next::Aside(last), Next::Aside(_)) => !O::same(self.aside(last), obs),
+            _ => false,
+        }
+    }
+
     /// Stores a transition in the row whose turn it is.
     fn store(&mut self, obs: &[O], next_obs: &[O]) {
         let (row, place) = (self.row, self.place);
@@ -162,7 +176,7 @@ impl<O: ObsElement> ByIndex<O> {
             }
             self.write(place, obs);
         }
-        if self.stride > 0 {
+        if self.stride > 0 && !(self.aside_at_once && self.is_apart(obs)) {
             self.write(self.on_from(place, self.stride), next_obs);
             self.next[row] = Next::After(self.stride as u32);
         } else {
@@ -202,6 +216,7 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
             place: 0,
             first: 0,
             stride: 0,
+            aside_at_once: W::P27,
         })
     }
 
@@ -259,7 +274,9 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
 mod tests {
     use super::*;
     use crate::buffer::observations::Twice;
-    use crate::wiring::Shipped;
+    use crate::wiring::{Shipped, shipped};
+
+    crate::wiring!(AfterP27 = shipped but { const P27: bool = true; });
 
     /// As many environments as there are spare places, one fewer and one more. The rings hold about one
     /// step of them, or two.
@@ -316,5 +333,32 @@ mod tests {
         }
         assert_eq!((rows.aside.as_ptr(), rows.free.as_ptr()), room);
         assert_eq!(rows.n_aside, 5);
+    }
+    /// Two transitions in turn that follow nothing are enough, and one that follows again ends it.
+    #[test]
+    fn what_nothing_follows_is_aside_at_once_until_something_follows_again() {
+        let mut rows = ByIndex::<f32>::new::<AfterP27>(9, 1).unwrap();
+        let mut is_aside = |row: usize, obs: f32| {
+            rows.push(row, &[obs], &[obs + 1.0]);
+            assert_eq!(
+                (rows.obs(row), rows.next_obs(row)),
+                (&[obs][..], &[obs + 1.0][..])
+            );
+            matches!(rows.next[row], Next::Aside(_))
+        };
+        let apart = [10.0, 20.0, 30.0, 40.0];
+        let at_once: Vec<_> = apart
+            .iter()
+            .enumerate()
+            .map(|(row, &obs)| is_aside(row, obs))
+            .collect();
+        assert_eq!(at_once, [false, false, true, true]);
+        let following = [41.0, 42.0];
+        assert!(
+            following
+                .iter()
+                .enumerate()
+                .all(|(row, &obs)| !is_aside(4 + row, obs))
+        );
     }
 }

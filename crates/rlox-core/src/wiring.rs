@@ -115,7 +115,7 @@ pub mod shipped {
     pub const P21: bool = true;
     pub const P22: bool = true;
     pub type Observations<O> = crate::buffer::observations::ByWidth<O>;
-    pub const P26: bool = false;
+    pub const P26: bool = true;
     pub const P27: bool = false;
 }
 

@@ -314,20 +314,15 @@ pub(super) fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: us
 }
 
 /// A row is prefetched while the row so many places before it is copied.
-const AHEAD: usize = 8;
-/// The size in bytes from which on prefetching a row saves time. The processor by itself reads several
-/// shorter rows at once.
-const LONG: usize = 256;
+pub(super) const AHEAD: usize = 16;
 
-/// The same rows. When one is taken, the row [`AHEAD`] places after it is prefetched, if rows are long.
-pub(super) fn asked_for<'a, T: Plain + 'a>(
+/// The same rows. When one is taken, the row [`AHEAD`] places after it is prefetched.
+fn asked_for<'a, T: 'a>(
     rows: impl Iterator<Item = &'a [T]> + Clone,
 ) -> impl Iterator<Item = &'a [T]> {
     let mut coming = rows.clone().skip(AHEAD);
-    rows.inspect(move |row| {
-        if size_of_val(*row) >= LONG
-            && let Some(row) = coming.next()
-        {
+    rows.inspect(move |_| {
+        if let Some(row) = coming.next() {
             past_caches::ask_for(row);
         }
     })

@@ -15,13 +15,14 @@
 //! that were moved aside have a column of their own, whose memory is touched only as it is needed.
 
 use std::ops::Range;
+use std::slice::from_ref;
 
 use super::Observations;
 use crate::RloxError;
 use crate::buffer::BufferWiring;
 use crate::buffer::pages::{too_large, zeroed};
 use crate::buffer::past_caches;
-use crate::buffer::storage::{ObsElement, asked_for, copy};
+use crate::buffer::storage::{AHEAD, ObsElement, copy};
 use crate::memory::reserved;
 
 /// The number of spare places, and so the largest stride. With more environments, each transition
@@ -254,17 +255,23 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
 
     fn gather(&self, rows: &[usize], obs: &mut [O], next_obs: &mut [O]) {
         // Row by row, not column by column: a row's next observation mostly lies close behind its
-        // observation.
+        // observation. Where it lies is prefetched, too, since the address of what is prefetched after
+        // that depends on it.
         let large = size_of_val(obs) >= past_caches::LARGE;
         let (obs, next_obs) = (
             obs.chunks_exact_mut(self.obs_dim),
             next_obs.chunks_exact_mut(self.obs_dim),
         );
-        let from = asked_for(rows.iter().map(|&row| self.obs(row)));
-        let next_from = asked_for(rows.iter().map(|&row| self.next_obs(row)));
-        for ((to, next_to), (from, next_from)) in obs.zip(next_obs).zip(from.zip(next_from)) {
-            copy(from, to, large);
-            copy(next_from, next_to, large);
+        for (i, ((&row, to), next_to)) in rows.iter().zip(obs).zip(next_obs).enumerate() {
+            if let Some(&row) = rows.get(i + 2 * AHEAD) {
+                past_caches::ask_for(from_ref(&self.next[row]));
+            }
+            if let Some(&row) = rows.get(i + AHEAD) {
+                past_caches::ask_for(self.obs(row));
+                past_caches::ask_for(self.next_obs(row));
+            }
+            copy(self.obs(row), to, large);
+            copy(self.next_obs(row), next_to, large);
         }
     }
 }

@@ -87,6 +87,9 @@ def push(obs_dim, steps):
             buffer.push(*inputs.one(obs_dim, number))
 
     call = partial(buffer.push, *inputs.one(obs_dim, steps=steps))
+    if steps == "only apart":
+        for _ in range(inputs.capacity(obs_dim)):
+            call()
     return storing(call, lambda: _known(obs_dim, known))
 
 

@@ -76,7 +76,9 @@ def repeated(obs_dim, steps="joined"):
     """One transition, as columns, to be pushed again and again. "joined": its next observation is
     its observation, so that all pushes form one endless episode, and a buffer that recognises the
     next observation need not store it twice. "apart": the two differ, as when environments take
-    turns, so that every push has two observations to store."""
+    turns, so that every push has two observations to store. "only apart": the same, into a buffer
+    all of whose transitions are such, so that a buffer that had stored one observation of each has
+    touched the memory for two."""
     obs, next_obs, *others = transitions(0, 1, obs_dim)
     return obs, obs.copy() if steps == "joined" else next_obs, *others
 

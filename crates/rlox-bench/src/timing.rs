@@ -31,17 +31,29 @@ pub struct Reading {
 const SLICE: Duration = Duration::from_micros(250);
 const MIN_ROUNDS: usize = 7;
 
+/// The outcome of an arm that has no memory for what it works on, and so does nothing: its work is `None`.
+pub(crate) const NOTHING: &str = "Some(None)";
+
+/// Why twins were not timed.
+#[derive(Debug)]
+pub enum Refused {
+    /// There is no memory for what an arm works on.
+    NoMemory,
+    /// They differ; the text says where first.
+    Differ(String),
+}
+
 /// Checks that both twins return the same, within `tolerance`, then times them against each other for
 /// about `budget`.
 ///
 /// # Errors
-/// If the twins differ.
+/// If the twins differ, or there is no memory for what an arm works on.
 pub fn contest(
     contest: &Contest,
     tolerance: f64,
     budget: Duration,
     seed: u64,
-) -> Result<Reading, String> {
+) -> Result<Reading, Refused> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     // Made in random order, so that no twin always gets the memory that was free first.
     let twins = [Twin::Baseline, Twin::Optimized, Twin::Baseline];
@@ -55,7 +67,11 @@ pub fn contest(
     made.sort_by_key(|(place, _)| *place);
     let mut arms = made.map(|(_, arm)| arm);
     arms.iter_mut().for_each(|arm| arm.call());
-    same(&arms[0].outcome(), &arms[1].outcome(), tolerance)?;
+    let outcomes = arms.each_ref().map(|arm| arm.outcome());
+    if outcomes.iter().any(|outcome| outcome == NOTHING) {
+        return Err(Refused::NoMemory);
+    }
+    same(&outcomes[0], &outcomes[1], tolerance).map_err(Refused::Differ)?;
 
     let calls = arms
         .each_mut()

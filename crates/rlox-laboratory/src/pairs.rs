@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyAssertionError, PyValueError};
+use pyo3::exceptions::{PyAssertionError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use rlox_bench::pair::{self, Contest, Pair, Twin, Workload};
 use rlox_bench::pairs::PAIRS;
-use rlox_bench::timing;
+use rlox_bench::timing::{self, Refused};
 use rlox_binding::seams::{List, reserved};
 
 use crate::numpy;
@@ -68,7 +68,8 @@ fn tolerance(id: &str) -> PyResult<f64> {
 /// ln(baseline time / optimised time), the same for the baseline against itself, the median time of a
 /// call of each twin in seconds, and the number of rounds.
 ///
-/// Raises AssertionError if the twins differ, ValueError for an unknown id, workload or size.
+/// Raises AssertionError if the twins differ, MemoryError if there is no memory for them, ValueError for an
+/// unknown id, workload or size.
 #[pyfunction]
 fn contest(
     id: &str,
@@ -88,7 +89,12 @@ fn contest(
         patience,
         seed,
     )
-    .map_err(PyAssertionError::new_err)?;
+    .map_err(|refused| match refused {
+        Refused::NoMemory => PyMemoryError::new_err(format!(
+            "size: there is no memory for both forms of {id} at {workload} of this size"
+        )),
+        Refused::Differ(difference) => PyAssertionError::new_err(difference),
+    })?;
     Ok((
         reading.log_ratio,
         reading.log_ratio_aa,

@@ -9,6 +9,7 @@ use proptest::test_runner::{Config, TestRunner};
 use super::PAIRS;
 use crate::draw::Draw;
 use crate::pair::{Pair, Twin, agree, same};
+use crate::timing::NOTHING;
 
 /// One test a pair, by its id.
 macro_rules! the_twins_agree {
@@ -126,7 +127,7 @@ fn both_arms_of_every_contest_do_the_same_work() {
             assert_eq!(agreed, Ok(()), "{} {}", pair.id(), workload.name);
             assert_ne!(
                 outcomes[0],
-                "Some(None)",
+                NOTHING,
                 "{} {} does nothing",
                 pair.id(),
                 workload.name

@@ -15,6 +15,7 @@ from terminals import RLOX_OPT, in_terminal
 ROOT = Path(__file__).parents[3]
 BAR = re.compile(r"(?P<title>\S.*?) (?P<bar>[━╸╺]+ *)\d:\d\d:\d\d( |$)")
 PEERS = "peers/record/amd-epyc-2c"
+ZEN_4 = "peers/record/amd-epyc-family-25-model-17-2c"
 # Of a record that is kept, what its verb prints at its end.
 VIEWS = {
     "peers primitives": "c.show_table(primitives.summary(r), primitives.explained(r), 'x.json')",
@@ -24,7 +25,7 @@ VIEWS = {
     "ladder": "c.show_ladder(r, pathlib.Path('x.json'))",
 }
 RECORDS = {
-    "peers primitives": f"{PEERS}/2026-11-23T225441Z_primitives.json",
+    "peers primitives": f"{ZEN_4}/2026-11-28T091454Z_primitives.json",
     "peers growth": f"{PEERS}/2026-11-23T140735Z_growth.json",
     "peers ppo": f"{PEERS}/2026-11-23T072208Z_ppo.json",
     "cmp": "optimizations/record/amd-epyc-2c/2026-11-23T004604Z_r3.json",

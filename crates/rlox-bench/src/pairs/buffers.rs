@@ -70,6 +70,31 @@ impl Wide {
     }
 }
 
+/// A ring of `rows` transitions, full.
+pub(super) fn full<W: BufferWiring>(rows: usize, obs_dim: usize) -> Option<RingBuffer<f32, W>> {
+    let mut ring = RingBuffer::new(rows, obs_dim, 1, 0).ok()?;
+    let transition = Wide::new(obs_dim, 1);
+    for row in 0..rows {
+        ring.append(&transition.view(row as f32).as_batch()).ok()?;
+    }
+    Some(ring)
+}
+
+/// A batch whose columns hold what is to be overwritten.
+pub(super) fn kept(n: usize, obs_dim: usize, act_dim: usize, weighted: bool) -> SampledBatch<f32> {
+    let weighted = if weighted { n } else { 0 };
+    SampledBatch {
+        obs: vec![7.0; n * obs_dim],
+        next_obs: vec![7.0; n * obs_dim],
+        action: vec![7.0; n * act_dim],
+        reward: vec![7.0; n],
+        terminated: vec![true; n],
+        truncated: vec![true; n],
+        weights: vec![7.0; weighted],
+        indices: vec![7; weighted],
+    }
+}
+
 /// What a push is timed at: Pendulum, Humanoid, four frames of Atari.
 pub const PUSH_SIZES: &[Size<'static>] = &[
     &[("obs_dim", 3), ("act_dim", 1)],

@@ -4,31 +4,16 @@ use std::fmt::Write;
 
 use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
-use rlox_core::buffer::{Experience, Replay, SampledBatch};
+use rlox_core::buffer::{Experience, Replay};
 use rlox_core::wiring::Shipped;
 
-use super::buffers::{Wide, digest, rows_for};
+use super::buffers::{digest, full, kept, rows_for};
 use crate::draw::Draw;
 use crate::pair::{Arm, Pair, Size, Twin, Workload, arm, number};
 
 pub(super) struct IntoColumns;
 
 const ACT_DIM: usize = 2;
-
-/// A batch whose columns hold what is to be overwritten.
-fn kept(n: usize, obs_dim: usize, act_dim: usize, weighted: bool) -> SampledBatch<f32> {
-    let weighted = if weighted { n } else { 0 };
-    SampledBatch {
-        obs: vec![7.0; n * obs_dim],
-        next_obs: vec![7.0; n * obs_dim],
-        action: vec![7.0; n * act_dim],
-        reward: vec![7.0; n],
-        terminated: vec![true; n],
-        truncated: vec![true; n],
-        weights: vec![7.0; weighted],
-        indices: vec![7; weighted],
-    }
-}
 
 /// Pushes over the end of the ring and samples, of observations narrow and wide; `pushed` is what
 /// follows a push.
@@ -79,13 +64,7 @@ fn play<B: Replay<f32>>(
 
 /// Samples of 256 of a full ring.
 fn sampling(twin: Twin, obs_dim: usize) -> Box<dyn Arm> {
-    let mut ring = RingBuffer::<f32, Shipped>::new(rows_for(obs_dim), obs_dim, 1, 0).ok();
-    let transition = Wide::new(obs_dim, 1);
-    if let Some(ring) = &mut ring {
-        for row in 0..rows_for(obs_dim) {
-            let _ = ring.append(&transition.view(row as f32).as_batch());
-        }
-    }
+    let mut ring = full::<Shipped>(rows_for(obs_dim), obs_dim);
     let mut columns = kept(256, obs_dim, 1, false);
     arm(move || {
         let ring = ring.as_mut()?;

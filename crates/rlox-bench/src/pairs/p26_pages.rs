@@ -3,12 +3,11 @@
 use std::fmt::Write;
 
 use rlox_core::buffer::pages::{baseline, optimized};
-use rlox_core::buffer::ringbuf::RingBuffer;
-use rlox_core::buffer::{BufferWiring, Replay, SampledBatch};
+use rlox_core::buffer::{BufferWiring, Replay};
 use rlox_core::wiring;
 use rlox_core::wiring::shipped;
 
-use super::buffers::{Wide, digest, rows_for};
+use super::buffers::{digest, full, kept, rows_for};
 use crate::draw::Draw;
 use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
 
@@ -17,16 +16,6 @@ pub(super) struct Pages;
 wiring!(BeforeP26 = shipped but { const P26: bool = false; });
 // Not `Shipped`: other pairs use its buffers as well, and so the compiler inlines less of them.
 wiring!(AfterP26 = shipped but { const P26: bool = true; });
-
-/// A ring of `rows` transitions, full.
-fn full<W: BufferWiring>(rows: usize, obs_dim: usize) -> Option<RingBuffer<f32, W>> {
-    let mut ring = RingBuffer::new(rows, obs_dim, 1, 0).ok()?;
-    let transition = Wide::new(obs_dim, 1);
-    for row in 0..rows {
-        ring.append(&transition.view(row as f32).as_batch()).ok()?;
-    }
-    Some(ring)
-}
 
 /// A new ring of 32 MB, or of 100,000 transitions if these are less, filled once.
 fn filling<W: BufferWiring>(obs_dim: usize) -> Box<dyn Arm> {
@@ -37,16 +26,7 @@ fn filling<W: BufferWiring>(obs_dim: usize) -> Box<dyn Arm> {
 /// Samples of 256 of a full ring.
 fn sampling<W: BufferWiring + 'static>(obs_dim: usize) -> Box<dyn Arm> {
     let mut ring = full::<W>(rows_for(obs_dim), obs_dim);
-    let mut batch = SampledBatch::<f32> {
-        obs: vec![0.0; 256 * obs_dim],
-        next_obs: vec![0.0; 256 * obs_dim],
-        action: vec![0.0; 256],
-        reward: vec![0.0; 256],
-        terminated: vec![false; 256],
-        truncated: vec![false; 256],
-        weights: Vec::new(),
-        indices: Vec::new(),
-    };
+    let mut batch = kept(256, obs_dim, 1, false);
     arm(move || {
         let ring = ring.as_mut()?;
         ring.sample_into(None, &mut batch.columns()).ok()?;

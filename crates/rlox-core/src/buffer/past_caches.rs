@@ -99,6 +99,7 @@ const EARLY: usize = 512;
 /// Prefetches the beginning of a row that will be read soon.
 #[inline]
 pub(super) fn ask_for<T>(row: &[T]) {
+    const { assert!(size_of::<T>() <= 64, "a line holds at least one element") };
     #[cfg(target_arch = "x86_64")]
     for line in row.chunks(64 / size_of::<T>()).take(EARLY / 64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

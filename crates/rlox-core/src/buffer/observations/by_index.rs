@@ -134,7 +134,7 @@ impl<O: ObsElement> ByIndex<O> {
             return;
         }
         for back in 1..=self.stride {
-            let row = self.before(back);
+            let row = self.before(self.row, back);
             if self.is_ahead(row) {
                 self.move_aside(row, self.on_from(self.place_of(row), self.stride));
             }
@@ -142,9 +142,13 @@ impl<O: ObsElement> ByIndex<O> {
         self.stride = n;
     }
 
-    /// The row that was stored `back` rows before the one whose turn it is, at most twice around the ring.
-    fn before(&self, back: usize) -> usize {
-        (self.row + 2 * self.capacity - back) % self.capacity
+    /// The row `back` rows before `row`, at most once around the ring.
+    fn before(&self, row: usize, back: usize) -> usize {
+        if row >= back {
+            row - back
+        } else {
+            row + self.capacity - back
+        }
     }
 
     /// Whether the next observation of one of the latest rows lies in the place of the transition that is
@@ -153,12 +157,12 @@ impl<O: ObsElement> ByIndex<O> {
         self.stride > 0 && self.next[row] == Next::After(self.stride as u32)
     }
 
-    /// Whether a transition that starts from `obs`, in the row whose turn it is, follows nothing, nor did
-    /// the one before it of the same environment.
-    fn is_apart(&self, obs: &[O]) -> bool {
-        let [last, one_before] = [1, 2].map(|turns| self.next[self.before(turns * self.stride)]);
-        match (last, one_before) {
-            (Next::Aside(last), Next::Aside(_)) => !O::same(self.aside(last), obs),
+    /// Whether a transition that starts from `obs` follows nothing, nor did the one before it of the same
+    /// environment, in row `last`.
+    fn is_apart(&self, last: usize, obs: &[O]) -> bool {
+        let one_before = self.before(last, self.stride);
+        match (self.next[last], self.next[one_before]) {
+            (Next::Aside(number), Next::Aside(_)) => !O::same(self.aside(number), obs),
             _ => false,
         }
     }
@@ -169,7 +173,7 @@ impl<O: ObsElement> ByIndex<O> {
         if let Next::Aside(number) = self.next[row] {
             self.free.push(number); // the transition in this row is overwritten
         }
-        let last = self.before(self.stride);
+        let last = self.before(row, self.stride);
         let expected = self.is_ahead(last);
         if !(expected && O::same(self.at(place), obs)) {
             if expected {
@@ -177,7 +181,7 @@ impl<O: ObsElement> ByIndex<O> {
             }
             self.write(place, obs);
         }
-        if self.stride > 0 && !(self.aside_at_once && self.is_apart(obs)) {
+        if self.stride > 0 && !(self.aside_at_once && self.is_apart(last, obs)) {
             self.write(self.on_from(place, self.stride), next_obs);
             self.next[row] = Next::After(self.stride as u32);
         } else {

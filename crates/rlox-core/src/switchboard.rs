@@ -109,6 +109,8 @@ switchboard! {
     P26 "opt-p26";
     /// P27: where a next observation is stored that nothing is expected to follow, in P24's optimised form.
     P27 "opt-p27";
+    /// P28: when the infos of a step are made in which episodes ended; in the binding.
+    P28 "opt-p28";
 }
 
 const _: () = assert!(!P3 || P12, "opt-p3 stands on opt-p12");
@@ -186,7 +188,7 @@ mod tests {
 
     /// Those of `ids` whose seam lies in this crate.
     fn here<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-        let elsewhere = ["P6", "P11", "P20", "P23", "P25"];
+        let elsewhere = ["P6", "P11", "P20", "P23", "P25", "P28"];
         ids.filter(|id| !elsewhere.contains(id)).collect()
     }
 

@@ -1,8 +1,9 @@
 //! Pairs that are measured through the binding, with NumPy's arrays: P3's push and P4's sample, whose
 //! forms are the core's, and P11, whose forms are the binding's. P20 and P23 are in [`arrays`], P25 is
-//! in [`results`].
+//! in [`results`], P28 in [`infos`].
 
 mod arrays;
+mod infos;
 mod results;
 
 use std::fmt::{Debug, Write};
@@ -29,6 +30,7 @@ pub(crate) const PAIRS: &[&dyn Pair] = &[
     &arrays::SampleArrays,
     &arrays::HeldArrays,
     &results::ResultArrays,
+    &infos::EndInfos,
 ];
 
 struct Intake;

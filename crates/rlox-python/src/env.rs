@@ -12,13 +12,14 @@ use rlox_core::env::physics::Bounds;
 use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
 use rlox_core::env::vec_env::Reset;
-use rlox_core::switchboard::VecEnv as CoreVecEnv;
+use rlox_core::switchboard::{P28, VecEnv as CoreVecEnv};
 
 use crate::arrays::{
     Argument, BORROWS, Looked, Looks, Output, Own, ROOM, Recycled, Unguarded, made, reading,
     unless_taken, writing,
 };
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
+use crate::end_infos::EndInfos;
 use crate::errors::{reserved, to_py};
 use crate::lent::Envs;
 use crate::names::names;
@@ -68,6 +69,8 @@ pub struct VecEnv {
     #[pyo3(get)]
     initial_bounds: Vec<Bounds>,
     results: Mutex<RecycledSteps>,
+    /// Whether the infos of a step in which episodes ended are made when they are read: P28's seam.
+    infos_when_read: bool,
 }
 
 /// The arrays of earlier steps' results, to be given out again when nobody holds them.
@@ -150,7 +153,7 @@ impl VecEnv {
     /// memory for, and for a seed of 2**128 - n_envs or more.
     #[new]
     fn new(env_id: &str, n_envs: usize, seed: u128) -> PyResult<Self> {
-        Self::with_room(env_id, n_envs, seed, ROOM)
+        Self::with_forms(env_id, n_envs, seed, ROOM, P28)
     }
 
     /// The space of one environment's observations: the number n of a discrete space, the arrays (low,
@@ -223,12 +226,12 @@ impl VecEnv {
     /// environments are in use.
     #[pyo3(signature = (actions, out=None))]
     fn step<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         actions: &Bound<'py, PyAny>,
         out: Option<StepArrays<'py>>,
     ) -> PyResult<StepResult<'py>> {
-        let mut crossing = VEC_ENV_STEP.enter(self.n_envs * (4 * self.obs_dim + 10));
+        let (this, py) = (slf.get(), slf.py());
+        let mut crossing = VEC_ENV_STEP.enter(this.n_envs * (4 * this.obs_dim + 10));
         let mut out = match out {
             Some((obs, rewards, terminations, truncations)) => [
                 Output::given("out[0]", &obs),
@@ -236,18 +239,18 @@ impl VecEnv {
                 Output::given("out[2]", &terminations),
                 Output::given("out[3]", &truncations),
             ],
-            None => self
-                .results(|results| results.take(py, self.n_envs, self.obs_dim))?
+            None => this
+                .results(|results| results.take(py, this.n_envs, this.obs_dim))?
                 .map(Output::New),
         };
-        let converted = ActionArray::converted(&self.action_space, actions)?;
+        let converted = ActionArray::converted(&this.action_space, actions)?;
         let actions = converted.as_ref().unwrap_or(actions);
         let actions = Argument::new("actions", actions);
-        let finals = writing(py, &self.envs, |env, look| {
+        let finals = writing(py, &this.envs, |env, look| {
             let [obs, rewards, terminations, truncations] = &mut out;
-            let n = [self.n_envs];
-            let actions = ActionArray::look(look, &self.action_space, self.n_envs, actions)?;
-            let mut obs = look.later::<f32, Ix2>(obs, &[self.n_envs, self.obs_dim])?;
+            let n = [this.n_envs];
+            let actions = ActionArray::look(look, &this.action_space, this.n_envs, actions)?;
+            let mut obs = look.later::<f32, Ix2>(obs, &[this.n_envs, this.obs_dim])?;
             let mut rewards = look.later::<f64, Ix1>(rewards, &n)?;
             let terminations = look.later::<bool, Ix1>(terminations, &n)?;
             let truncations = look.later::<bool, Ix1>(truncations, &n)?;
@@ -265,7 +268,8 @@ impl VecEnv {
         // The infos are made after the environments were unlocked, since making objects may run a
         // finaliser, which may step the environments.
         let infos = match finals {
-            Some(finals) => self.infos(py, &finals)?,
+            Some(finals) if this.infos_when_read => EndInfos::of(slf, finals)?,
+            Some(finals) => this.infos(py, &finals)?,
             None => made::dict(py)?,
         };
         let [obs, rewards, terminations, truncations] = out.map(|array| array.give(py));
@@ -292,8 +296,15 @@ impl VecEnv {
 }
 
 impl VecEnv {
-    /// The constructor, with the number of arrays of each kind that are given out again: P25's seam.
-    pub fn with_room(env_id: &str, n_envs: usize, seed: u128, room: usize) -> PyResult<Self> {
+    /// The constructor, with the number of arrays of each kind that are given out again (P25's seam)
+    /// and whether infos are made when they are read (P28's).
+    pub fn with_forms(
+        env_id: &str,
+        n_envs: usize,
+        seed: u128,
+        room: usize,
+        infos_when_read: bool,
+    ) -> PyResult<Self> {
         let env = CoreVecEnv::new(env_id, n_envs, seed).map_err(to_py)?;
         Ok(Self {
             n_envs,
@@ -304,6 +315,7 @@ impl VecEnv {
             initial_bounds: env.initial_bounds().to_vec(),
             envs: Envs::new(env),
             results: Mutex::new(RecycledSteps::new(n_envs, room)),
+            infos_when_read,
         })
     }
 
@@ -313,7 +325,11 @@ impl VecEnv {
     }
 
     /// Gymnasium's infos of a step in which episodes ended, for same-step autoreset.
-    fn infos<'py>(&self, py: Python<'py>, finals: &Finals) -> PyResult<Bound<'py, PyDict>> {
+    pub(crate) fn infos<'py>(
+        &self,
+        py: Python<'py>,
+        finals: &Finals,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let mut mask = reserved(self.n_envs)?;
         mask.resize(self.n_envs, false);
         finals.envs().iter().for_each(|&i| mask[i] = true);

@@ -12,6 +12,7 @@ mod buffer;
 #[cfg(extension)]
 mod build_info;
 mod crossing;
+mod end_infos;
 mod env;
 mod errors;
 mod fused;

@@ -35,7 +35,7 @@ impl Pair for ResultArrays {
                 sizes: &[&[("n_envs", 1)], &[("n_envs", 64)], &[("n_envs", 1_024)]],
                 prepare: |size| {
                     let n_envs = number(size, "n_envs");
-                    Box::new(move |twin| stepping(n_envs, room(twin)))
+                    Box::new(move |twin| stepping(n_envs, room(twin), false, false))
                 },
             },
             Workload {
@@ -55,10 +55,19 @@ fn room(twin: Twin) -> usize {
     }
 }
 
-/// The arm of a contest that steps environments with random actions, so that episodes end.
-fn stepping(n_envs: usize, room: usize) -> Box<dyn Arm> {
+/// The arm of a contest that steps environments with random actions, so that episodes end. `reads` says
+/// whether it reads the last observations of those that did, as a trainer does.
+pub(super) fn stepping(
+    n_envs: usize,
+    room: usize,
+    infos_when_read: bool,
+    reads: bool,
+) -> Box<dyn Arm> {
     let made = Python::attach(|py| -> PyResult<_> {
-        let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 0, room)?)?;
+        let env = Py::new(
+            py,
+            VecEnv::with_forms("CartPole-v1", n_envs, 0, room, infos_when_read)?,
+        )?;
         env.call_method0(py, "reset")?;
         let actions = std::array::from_fn::<_, 16, _>(|call| {
             let row = fixed_numbers(n_envs, call as u64);
@@ -73,7 +82,14 @@ fn stepping(n_envs: usize, room: usize) -> Box<dyn Arm> {
             calls += 1;
             let actions = &actions[calls % actions.len()];
             let step = intern!(py, "step");
-            env.bind(py).call_method1(step, (actions,)).ok()?.len().ok()
+            let results = env.bind(py).call_method1(step, (actions,)).ok()?;
+            if reads {
+                let (infos, name) = (results.get_item(4).ok()?, intern!(py, "final_obs"));
+                if infos.contains(name).ok()? {
+                    return infos.get_item(name).ok()?.len().ok();
+                }
+            }
+            results.len().ok()
         })
     })
 }
@@ -86,7 +102,10 @@ fn samples(obs_dim: usize) -> Contest {
 
 fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> {
     let n_envs = 1 + case.below(9);
-    let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 7, room)?)?;
+    let env = Py::new(
+        py,
+        VecEnv::with_forms("CartPole-v1", n_envs, 7, room, false)?,
+    )?;
     env.call_method0(py, "reset")?;
     let memory = SampleMemory::new(room);
     let ring = some_rows()?;

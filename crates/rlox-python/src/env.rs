@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use numpy::{Ix1, Ix2, PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 use rlox_core::env::builtins;
 use rlox_core::env::obs_store::ObsStore;
 use rlox_core::env::physics::Bounds;
@@ -269,7 +269,13 @@ impl VecEnv {
         // finaliser, which may step the environments.
         let infos = match finals {
             Some(finals) if this.infos_when_read => EndInfos::of(slf, finals)?,
-            Some(finals) => this.infos(py, &finals)?,
+            Some(finals) => {
+                let infos = made::dict(py)?;
+                for (name, value) in this.end_infos(py, &finals)? {
+                    infos.set_item(name, value)?;
+                }
+                infos
+            }
             None => made::dict(py)?,
         };
         let [obs, rewards, terminations, truncations] = out.map(|array| array.give(py));
@@ -324,12 +330,12 @@ impl VecEnv {
         unless_taken(&self.results, || RecycledSteps::new(self.n_envs, 0), f)
     }
 
-    /// Gymnasium's infos of a step in which episodes ended, for same-step autoreset.
-    pub(crate) fn infos<'py>(
+    /// The entries of Gymnasium's infos of a step in which episodes ended, for same-step autoreset.
+    pub(crate) fn end_infos<'py>(
         &self,
         py: Python<'py>,
         finals: &Finals,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    ) -> PyResult<[(&'static Py<PyString>, Bound<'py, PyAny>); 4]> {
         let mut mask = reserved(self.n_envs)?;
         mask.resize(self.n_envs, false);
         finals.envs().iter().for_each(|&i| mask[i] = true);
@@ -338,12 +344,13 @@ impl VecEnv {
             let mut mask = || results.masks.take_copy(py, &mask);
             PyResult::Ok((final_obs, [mask()?, mask()?]))
         })?;
-        let (infos, names) = (made::dict(py)?, names(py));
-        infos.set_item(&names.final_obs, final_obs)?;
-        infos.set_item(&names.has_final_obs, of_obs)?;
-        infos.set_item(&names.final_info, made::dict(py)?)?;
-        infos.set_item(&names.has_final_info, of_info)?;
-        Ok(infos)
+        let names = names(py);
+        Ok([
+            (&names.final_obs, final_obs.into_any()),
+            (&names.has_final_obs, of_obs.into_any()),
+            (&names.final_info, made::dict(py)?.into_any()),
+            (&names.has_final_info, of_info.into_any()),
+        ])
     }
 }
 

@@ -4,9 +4,10 @@
 use std::fmt::Write;
 
 use numpy::PyArray1;
-use pyo3::PyTypeInfo;
+use pyo3::basic::CompareOp;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::PyDict;
 use rlox_bench::draw::Draw;
 use rlox_bench::pair::{Contest, Pair, Twin, Workload, number};
 use rlox_binding::VecEnv;
@@ -64,7 +65,7 @@ fn script(py: Python<'_>, twin: Twin, case: &mut Draw<'_>) -> PyResult<String> {
         let actions = PyArray1::from_iter(py, actions);
         let infos = env.call_method1("step", (actions,))?.get_item(4)?;
         if case.once_in(2) {
-            let told = used(&infos, case.below(USES.len() + 6));
+            let told = used(&infos, case);
             let told = told.map_err(|error| error.to_string());
             let _ = writeln!(written, "{told:?}");
         }
@@ -80,39 +81,25 @@ fn script(py: Python<'_>, twin: Twin, case: &mut Draw<'_>) -> PyResult<String> {
     Ok(written)
 }
 
-/// Methods that take nothing.
-const USES: [&str; 8] = [
-    "__len__",
-    "__reversed__",
-    "clear",
-    "copy",
-    "items",
-    "keys",
-    "popitem",
-    "values",
-];
+/// The methods that take nothing.
+const NAMED: [&str; 6] = ["clear", "copy", "items", "keys", "popitem", "values"];
 
 /// Uses a dictionary in one of its ways, and shows what came of that.
-fn used(infos: &Bound<'_, PyAny>, way: usize) -> PyResult<String> {
+fn used(infos: &Bound<'_, PyAny>, case: &mut Draw<'_>) -> PyResult<String> {
     let py = infos.py();
-    let name = PyString::new(py, "_final_obs");
+    let name = intern!(py, "_final_obs");
     let other = PyDict::new(py);
     other.set_item("other", 1)?;
-    let found = match way - way.min(USES.len()) {
-        0 if way < USES.len() => {
-            let found = infos.call_method0(USES[way])?;
-            if USES[way] == "__reversed__" {
-                PyTuple::type_object(py).call1((found,))?
-            } else {
-                found
-            }
-        }
-        0 => infos.get_item(name)?,
-        1 => infos.call_method1("pop", (name,))?,
-        2 => infos.call_method1("setdefault", (name, 0))?,
-        3 => infos.call_method1("__or__", (other,))?,
-        4 => infos.call_method1("update", (other,))?,
-        _ => infos.call_method1("__eq__", (PyDict::new(py),))?,
+    let found = match case.below(10) {
+        0 => return Ok(format!("{}", infos.len()?)),
+        1 => return Ok(format!("{}", infos.contains(name)?)),
+        2 => infos.get_item(name)?,
+        3 => infos.call_method1("pop", (name,))?,
+        4 => infos.call_method1("setdefault", (name, 0))?,
+        5 => infos.bitor(other)?,
+        6 => infos.call_method1("update", (other,))?,
+        7 => infos.rich_compare(PyDict::new(py), CompareOp::Eq)?,
+        _ => infos.call_method0(NAMED[case.below(NAMED.len())])?,
     };
     Ok(found.repr()?.to_string())
 }

@@ -50,6 +50,7 @@ def shown(use: Use, infos: dict[str, Any]) -> str:
 USES: dict[str, Use] = {
     "a key": lambda infos: infos["final_obs"],
     "no key": lambda infos: infos["nothing"],
+    "a tuple": lambda infos: infos[1, 2],
     "a key that cannot be one": lambda infos: infos[[]],
     "in": lambda infos: "_final_obs" in infos,
     "len": len,

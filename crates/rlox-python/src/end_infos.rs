@@ -91,7 +91,7 @@ impl EndInfos {
         // The usual way to read them, so without a call by name.
         match Self::filled(slf)?.get_item(&key)? {
             Some(value) => Ok(value),
-            None => Err(PyKeyError::new_err(key.unbind())),
+            None => Err(PyKeyError::new_err((key.unbind(),))),
         }
     }
 

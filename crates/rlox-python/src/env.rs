@@ -215,7 +215,8 @@ impl VecEnv {
 
     /// Steps all environments. Returns observations, float32 `[n_envs, obs_dim]`, rewards, float64
     /// `[n_envs]`, terminations and truncations, bool `[n_envs]`, and infos: a dictionary, which is empty
-    /// unless an episode ended; then it has the entries of Gymnasium's same-step autoreset.
+    /// unless an episode ended; then it has the entries of Gymnasium's same-step autoreset, which are made
+    /// when they are first read.
     ///
     /// `actions` are integers `[n_envs]`, but not uint64, or float32 `[n_envs, act_dim]`. If `out` is
     /// given, the four arrays of an earlier step, the results are written to them; no two of them may

@@ -54,8 +54,8 @@ def explained(found: Mapping[str, Any]) -> str:
         f"Called from Python, all engines on {cores}, in turn; geometric means over restarts. ÷: "
         "our time over that of the fastest other, below 1 we are ahead; geometric mean over "
         "restarts of the ratio within rounds, with its 95 % interval by Student's t. Ahead and "
-        "behind need an interval that does not hold 1; undecided: there were too few restarts for "
-        "either. "
+        "behind need an interval that does not hold 1; where it does, the two are not told apart. "
+        "Undecided: there were too few restarts. "
         f"Cases against the fastest other: {standings}."
     )
 

@@ -1,4 +1,4 @@
-"""What `rlox-opt new p29 "title"` does in this project: the parts of a new optimisation of the data
+"""What `rlox-opt new p30 "title"` does in this project: the parts of a new optimisation of the data
 plane, to be filled in."""
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ LONGEST_TITLE = 70
 
 _EXAMPLES = """\
 examples:
-  rlox-opt new p29 "Rewards scaled while they are stored"
-  rlox-opt new p29 "Rewards scaled while they are stored" --in buffer --name reward_scale
-  rlox-opt new p29 "Batches from a memory pool" --kind type --in buffer
+  rlox-opt new p30 "Rewards scaled while they are stored"
+  rlox-opt new p30 "Rewards scaled while they are stored" --in buffer --name reward_scale
+  rlox-opt new p30 "Batches from a memory pool" --kind type --in buffer
 
 Writes the seam with its twins, its place in the wirings, the switchboard's entry, the cargo
 features, the pair and the card, and prints what to fill in. The pair compiles; its tests fail until
@@ -50,7 +50,7 @@ Next:
 def describe(parser: argparse.ArgumentParser) -> None:
     """Give the verb its arguments and examples."""
     parser.epilog = _EXAMPLES + exits.told(good="written")
-    parser.add_argument("id", metavar="ID", help="an id that no card has, such as p29")
+    parser.add_argument("id", metavar="ID", help="an id that no card has, such as p30")
     parser.add_argument(
         "title", metavar="TITLE", help="what is varied, in a line without a full stop"
     )
@@ -103,7 +103,7 @@ def new_of(arguments: argparse.Namespace, taken: set[str], tree: Path) -> New:
             f"ID {id_}: is of a Python seam, which `new` does not write yet; use a P"
         )
     if not re.fullmatch(r"p[1-9]\d*", id_):
-        raise SkeletonError(f"ID {arguments.id}: use p and a number, for example p29")
+        raise SkeletonError(f"ID {arguments.id}: use p and a number, for example p30")
     if id_.upper() in taken:
         raise SkeletonError(f"ID {id_}: has a card already; `rlox-opt show {id_}` shows it")
     free = next(f"p{n}" for n in range(1, len(taken) + 2) if f"P{n}" not in taken)

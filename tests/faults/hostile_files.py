@@ -54,7 +54,7 @@ FORMATS = (
            made_by=("calibrate", "--bench", "toys.time_steady", "--budget", "2")),
     Format("card", "optimizations/*.toml",
            (("list",), ("show", "p5"), ("cmp", "p5", "--sizes", "no_such=1"), _SITE,
-            ("new", "p29", "a title", "--in", "no such"), ("test", "p5", "--planted"))),
+            ("new", "p30", "a title", "--in", "no such"), ("test", "p5", "--planted"))),
     Format("acknowledgements", "asv_bench/acknowledged.toml", (("regressions",), _SITE),
            codes=(1,)),
     Format("settings", "pyproject.toml", (("list",), ("regressions",), _SITE, _DIFF), codes=(1,)),

@@ -54,7 +54,7 @@ VERBS = (
     Verb(("ladder", "ppo"), 1.0),
     Verb(("test", "p5", "--planted"), 1.0),
     Verb(("peers", "ppo", "--runs", "2"), 1.0),
-    Verb(("new", "p29", "A toy of an optimisation"), 0.7, codes=(0, 2),
+    Verb(("new", "p30", "A toy of an optimisation"), 0.7, codes=(0, 2),
          writes=("crates", "optimizations")),
     Verb(("profile", "script.py", "--sampler", "none", "--out", "out/it"), 2.0, codes=(0, 2),
          project=True),

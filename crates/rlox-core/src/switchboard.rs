@@ -111,6 +111,8 @@ switchboard! {
     P27 "opt-p27";
     /// P28: when the infos of a step are made in which episodes ended; in the binding.
     P28 "opt-p28";
+    /// P29: whether results of functions that nobody holds any more are used again; in the binding.
+    P29 "opt-p29";
 }
 
 const _: () = assert!(!P3 || P12, "opt-p3 stands on opt-p12");
@@ -118,6 +120,7 @@ const _: () = assert!(!P19 || P2 && P10, "opt-p19 stands on opt-p2 and opt-p10")
 const _: () = assert!(!P24 || P21, "opt-p24 stands on opt-p21");
 const _: () = assert!(!P27 || P24, "opt-p27 stands on opt-p24");
 const _: () = assert!(!P25 || P20, "opt-p25 stands on opt-p20");
+const _: () = assert!(!P29 || P25, "opt-p29 stands on opt-p25");
 
 crate::wiring! {
     /// The twins that this build's features choose.
@@ -188,7 +191,7 @@ mod tests {
 
     /// Those of `ids` whose seam lies in this crate.
     fn here<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-        let elsewhere = ["P6", "P11", "P20", "P23", "P25", "P28"];
+        let elsewhere = ["P6", "P11", "P20", "P23", "P25", "P28", "P29"];
         ids.filter(|id| !elsewhere.contains(id)).collect()
     }
 

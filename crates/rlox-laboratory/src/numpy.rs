@@ -1,8 +1,9 @@
 //! Pairs that are measured through the binding, with NumPy's arrays: P3's push and P4's sample, whose
 //! forms are the core's, and P11, whose forms are the binding's. P20 and P23 are in [`arrays`], P25 is
-//! in [`results`], P28 in [`infos`].
+//! in [`results`], P28 in [`infos`], P29 in [`functions`].
 
 mod arrays;
+mod functions;
 mod infos;
 mod results;
 
@@ -31,6 +32,7 @@ pub(crate) const PAIRS: &[&dyn Pair] = &[
     &arrays::HeldArrays,
     &results::ResultArrays,
     &infos::EndInfos,
+    &functions::FunctionResults,
 ];
 
 struct Intake;

@@ -70,7 +70,9 @@ mod _core {
 /// What the laboratory's pairs of optimisations in the binding need: the two forms of each, and what
 /// surrounds them.
 pub mod seams {
-    pub use crate::arrays::{Argument, BORROWS, Borrows, FULL, Looks, Unguarded, reading};
+    pub use crate::arrays::{
+        Argument, BORROWS, Borrows, FULL, Looks, ResultArrays, Unguarded, reading,
+    };
     pub use crate::buffer::gil::{Gil, Held, Released};
     pub use crate::buffer::sampling::{
         ByBatch, IntoArrays, SampleMemory, Sampling, Source, sample_under,
@@ -80,6 +82,7 @@ pub mod seams {
     pub use crate::errors::{reserved, to_py};
     pub use crate::lock::Lock;
     pub use crate::numbers::List;
+    pub use crate::training::gae_in;
 }
 
 /// What an extension does at import: checks that there is a GIL, makes what is made once, and registers

@@ -3,16 +3,20 @@
 use numpy::{Ix1, Ix2};
 use pyo3::prelude::*;
 use rlox_core::Real;
-use rlox_core::switchboard::LlmOps;
+use rlox_core::switchboard::{LlmOps, P29};
 
 use crate::arrays::{
-    Argument, Float, Looked, Looks, Number, Output, Unguarded, float_type, shape_of, writing,
+    Argument, Float, Looked, Looks, Number, Output, ResultArrays, Unguarded, float_type, shape_of,
+    writing,
 };
 use crate::crossing::{GROUP_ADVANTAGES, TOKEN_KL};
 use crate::errors::to_py;
 use crate::numbers::size;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// Of [`compute_group_advantages`]; a token KL has one number for each sequence.
+static ARRAYS: ResultArrays = ResultArrays::new(P29);
 
 /// The k3 estimate of KL(policy || ref) of each sequence, in nats: the sum over its tokens.
 ///
@@ -135,7 +139,7 @@ pub fn compute_group_advantages<'py>(
         let mut crossing = GROUP_ADVANTAGES.enter(0);
         let mut advantages = match out {
             Some(out) => Output::given("out", out),
-            None => Output::new::<T, Ix1, 1>(py, shape_of::<T, Ix1, 1>(py, &mut rewards)?)?,
+            None => ARRAYS.take::<T, Ix1, 1>(py, shape_of::<T, Ix1, 1>(py, &mut rewards)?)?,
         };
         writing(py, &Unguarded, |(), look| {
             let rewards = look.read::<T, Ix1>(rewards, None)?;

@@ -5,13 +5,13 @@ use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::Real;
-use rlox_core::switchboard::Chosen;
+use rlox_core::switchboard::{Chosen, P29};
 use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
 use crate::arrays::{
-    Argument, Float, Looked, Looks, Number, Output, Unguarded, Writing, float_type, shape_of,
-    writing,
+    Argument, Float, Looked, Looks, Number, Output, ResultArrays, Unguarded, Writing, float_type,
+    shape_of, writing,
 };
 use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
 use crate::errors::to_py;
@@ -19,6 +19,10 @@ use crate::errors::to_py;
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 type TwoArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 type Out<'a, 'py> = Option<&'a TwoArrays<'py>>;
+
+static GAE_ARRAYS: ResultArrays = ResultArrays::new(P29);
+static GAE_BATCHED_ARRAYS: ResultArrays = ResultArrays::new(P29);
+static VTRACE_ARRAYS: ResultArrays = ResultArrays::new(P29);
 
 /// GAE advantages and returns of one sequence of n steps.
 ///
@@ -62,17 +66,28 @@ pub fn compute_gae<'py>(
     gae_lambda: f64,
     out: Option<TwoArrays<'py>>,
 ) -> PyResult<TwoArrays<'py>> {
+    let (columns, numbers) = ([rewards, values, dones], [last_value, gamma, gae_lambda]);
+    gae_in(&GAE_ARRAYS, columns, numbers, out.as_ref())
+}
+
+/// [`compute_gae`] with its results in arrays of `arrays`; `numbers` are `last_value`, `gamma` and
+/// `gae_lambda`.
+pub fn gae_in<'py>(
+    arrays: &ResultArrays,
+    [rewards, values, dones]: [Any<'_, 'py>; 3],
+    numbers: [f64; 3],
+    out: Out<'_, 'py>,
+) -> PyResult<TwoArrays<'py>> {
     fn run<'py, T: Real + Number>(
+        arrays: &ResultArrays,
         py: Python<'py>,
         mut rewards: Argument<'_>,
         [values, dones]: [Any<'_, 'py>; 2],
-        last_value: f64,
-        gamma: f64,
-        gae_lambda: f64,
+        [last_value, gamma, gae_lambda]: [f64; 3],
         out: Out<'_, 'py>,
     ) -> PyResult<TwoArrays<'py>> {
         let mut crossing = GAE.enter(0);
-        let mut out = results::<T, Ix1, 1>(py, out, &mut rewards)?;
+        let mut out = results::<T, Ix1, 1>(arrays, py, out, &mut rewards)?;
         let values = Argument::new("values", values);
         let dones = Argument::new("dones", dones);
         writing(py, &Unguarded, |(), look| {
@@ -95,10 +110,9 @@ pub fn compute_gae<'py>(
     }
     let py = rewards.py();
     let mut first = Argument::new("rewards", rewards);
-    let (others, out) = ([values, dones], out.as_ref());
     match float_type(py, &mut first)? {
-        Float::F64 => run::<f64>(py, first, others, last_value, gamma, gae_lambda, out),
-        Float::F32 => run::<f32>(py, first, others, last_value, gamma, gae_lambda, out),
+        Float::F64 => run::<f64>(arrays, py, first, [values, dones], numbers, out),
+        Float::F32 => run::<f32>(arrays, py, first, [values, dones], numbers, out),
     }
 }
 
@@ -154,7 +168,7 @@ pub fn compute_gae_batched<'py>(
         out: Out<'_, 'py>,
     ) -> PyResult<TwoArrays<'py>> {
         let mut crossing = GAE_BATCHED.enter(0);
-        let mut out = results::<T, Ix2, 2>(py, out, &mut rewards)?;
+        let mut out = results::<T, Ix2, 2>(&GAE_BATCHED_ARRAYS, py, out, &mut rewards)?;
         let values = Argument::new("values", values);
         let dones = Argument::new("dones", dones);
         let last_values = Argument::new("last_values", last_values);
@@ -258,7 +272,7 @@ pub fn compute_vtrace<'py>(
         out: Out<'_, 'py>,
     ) -> PyResult<TwoArrays<'py>> {
         let mut crossing = VTRACE.enter(0);
-        let mut out = results::<T, Ix1, 1>(py, out, &mut log_rhos)?;
+        let mut out = results::<T, Ix1, 1>(&VTRACE_ARRAYS, py, out, &mut log_rhos)?;
         let rewards = Argument::new("rewards", rewards);
         let values = Argument::new("values", values);
         let dones = Argument::new("dones", dones);
@@ -301,8 +315,9 @@ fn like<'x, T: Number, D: Dimension + 'x>(
     look.read(value, Some(first.shape()))
 }
 
-/// The arrays that the two results are written to: `out`, or new ones of the shape of `first`.
+/// The arrays that the two results are written to: `out`, or those of `arrays` in the shape of `first`.
 fn results<T: Real + Number, D: Dimension, const N: usize>(
+    arrays: &ResultArrays,
     py: Python<'_>,
     out: Out<'_, '_>,
     first: &mut Argument<'_>,
@@ -311,8 +326,8 @@ fn results<T: Real + Number, D: Dimension, const N: usize>(
         return Ok([Output::given("out[0]", one), Output::given("out[1]", other)]);
     }
     let shape = shape_of::<T, D, N>(py, first)?;
-    let new = || Output::new::<T, D, N>(py, shape);
-    Ok([new()?, new()?])
+    let take = || arrays.take::<T, D, N>(py, shape);
+    Ok([take()?, take()?])
 }
 
 /// Both arrays as slices to be written to. They must have the dtype and shape of `like`.

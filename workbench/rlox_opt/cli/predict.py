@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  rlox-opt predict p29 --ratio 1.4 --why "Two of five loads a step go."
-  rlox-opt predict p29 --ratio 1.4 --why "..." \\
+  rlox-opt predict p30 --ratio 1.4 --why "Two of five loads a step go."
+  rlox-opt predict p30 --ratio 1.4 --why "..." \\
     --workload push --size n=64,obs_dim=4
-  rlox-opt predict p29  tells what was predicted, and whether it was before the work
+  rlox-opt predict p30  tells what was predicted, and whether it was before the work
   rlox-opt predict all --json |
     jq '.[] | select(.verdict != "before the work") | .id'
 
@@ -60,7 +60,7 @@ def add_to(verbs: Any, project: Project) -> None:
             cannot_tell="nothing is predicted, or the prediction is not committed",
         ),
     )
-    parser.add_argument("id", metavar="ID", help="the id of its card, such as p29; or all")
+    parser.add_argument("id", metavar="ID", help="the id of its card, such as p30; or all")
     parser.add_argument("--ratio", type=float, metavar="X", help="the ratio that you expect")
     parser.add_argument("--why", metavar="TEXT", help="the reason, with its figures")
     parser.add_argument("--workload", help="a workload of the card (default: its only one)")

@@ -38,8 +38,8 @@ pub use p04_batches::AfterP4;
 
 use crate::pair::Pair;
 
-/// Every pair whose twins live in the core. P6 is a pair of cargo profiles; the twins of P11, P23, P25
-/// and P28 need an interpreter and live in the binding.
+/// Every pair whose twins live in the core. P6 is a pair of cargo profiles; the twins of P11, P23, P25,
+/// P28 and P29 need an interpreter and live in the binding.
 pub const PAIRS: &[&dyn Pair] = &[
     &p01_rollout_gae::RolloutGae,
     &p02_obs_store::ObsStores,

@@ -109,7 +109,7 @@ fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> 
     env.call_method0(py, "reset")?;
     let memory = SampleMemory::new(room);
     let ring = some_rows()?;
-    let (mut kept, mut watched, mut written) = (Vec::new(), Vec::new(), String::new());
+    let mut seen = Seen::default();
     for _ in 0..2 + case.below(60) {
         let results = if case.once_in(3) {
             let (n, seed) = (1 + case.below(2), Some(case.seed()));
@@ -123,34 +123,60 @@ fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> 
             env.bind(py).call_method1("step", (actions,))?
         };
         for result in results.try_iter()? {
-            let mut array = result?;
-            if let Ok(infos) = array.cast::<PyDict>() {
-                let Some(last) = infos.get_item("final_obs")? else {
-                    continue;
-                };
-                array = last;
-            }
-            let shown = array.repr()?.to_string();
-            let _ = writeln!(written, "{shown}");
-            match case.below(12) {
-                0 => kept.push(array.unbind()),
-                1 => kept.push(array.get_item(0)?.unbind()), // a row, or the first of several arrays
-                2 => kept.push(array.call_method0("view")?.unbind()),
-                3 => watched.push((PyWeakrefReference::new(&array)?.unbind(), shown)),
-                4 => drop(array.call_method1("setflags", (false,))?),
-                _ => {}
+            let array = result?;
+            match array.cast::<PyDict>() {
+                Err(_) => seen.see(array, case)?,
+                Ok(infos) => {
+                    if let Some(last) = infos.get_item("final_obs")? {
+                        seen.see(last, case)?;
+                    }
+                }
             }
         }
     }
-    for array in &kept {
-        let _ = writeln!(written, "{}", array.bind(py).repr()?);
+    seen.told(py)
+}
+
+/// Results that were written out. Some of them are kept, and are written out again at the end: later
+/// results must not have overwritten them.
+#[derive(Default)]
+pub(super) struct Seen {
+    kept: Vec<Py<PyAny>>,
+    watched: Vec<(Py<PyWeakrefReference>, String)>,
+    written: String,
+}
+
+impl Seen {
+    /// Writes a result out, and holds it in some way or in none.
+    pub(super) fn see(&mut self, array: Bound<'_, PyAny>, case: &mut Draw<'_>) -> PyResult<()> {
+        let shown = array.repr()?.to_string();
+        let _ = writeln!(self.written, "{shown}");
+        match case.below(12) {
+            0 => self.kept.push(array.unbind()),
+            1 => self.kept.push(array.get_item(0)?.unbind()), // a row, or the first of several arrays
+            2 => self.kept.push(array.call_method0("view")?.unbind()),
+            3 => {
+                let watching = PyWeakrefReference::new(&array)?.unbind();
+                self.watched.push((watching, shown));
+            }
+            4 => drop(array.call_method1("setflags", (false,))?),
+            _ => {}
+        }
+        Ok(())
     }
-    for (array, shown) in &watched {
-        let now = array.bind(py).upgrade().map(|array| array.repr());
-        let same = now.is_none_or(|now| now.is_ok_and(|now| now == shown.as_str()));
-        let _ = writeln!(written, "{same}");
+
+    /// All that was written out, and then what has become of the results that were kept.
+    pub(super) fn told(mut self, py: Python<'_>) -> PyResult<String> {
+        for array in &self.kept {
+            let _ = writeln!(self.written, "{}", array.bind(py).repr()?);
+        }
+        for (array, shown) in &self.watched {
+            let now = array.bind(py).upgrade().map(|array| array.repr());
+            let same = now.is_none_or(|now| now.is_ok_and(|now| now == shown.as_str()));
+            let _ = writeln!(self.written, "{same}");
+        }
+        Ok(self.written)
     }
-    Ok(written)
 }
 
 /// A ring of five different transitions.

@@ -47,6 +47,7 @@ mod looked;
 pub(crate) mod made;
 mod pinned;
 mod recycled;
+mod results;
 mod scope;
 mod table;
 
@@ -63,6 +64,7 @@ pub(crate) use looked::Looked;
 pub(crate) use pinned::{Kept, Output, Own, Pinned};
 pub use recycled::FULL;
 pub(crate) use recycled::{ROOM, Recycled, unless_taken};
+pub use results::ResultArrays;
 pub(crate) use scope::{Guarded, Reading, Writing, writing};
 pub use scope::{Looks, Unguarded, reading};
 pub(crate) use table::forked;

@@ -1,5 +1,6 @@
 """Results that nobody holds are given out again; what somebody holds, in whatever way, stays."""
 
+import itertools
 import tracemalloc
 import weakref
 from collections import deque
@@ -16,6 +17,9 @@ from rlox import VecEnv
 
 RECYCLES = "opt-p25" in rlox.build_info()["features"]
 needs_p25 = pytest.mark.skipif(not RECYCLES, reason="this build makes new arrays")
+needs_p29 = pytest.mark.skipif(
+    "opt-p29" not in rlox.build_info()["features"], reason="functions of this build make new arrays"
+)
 
 
 def arrays_of(results: Any) -> Iterator[np.ndarray]:
@@ -45,10 +49,22 @@ def samples(prioritized: bool) -> Callable[[], Any]:
     return lambda: buffer.sample(5)
 
 
+def advantages() -> Callable[[], Any]:
+    """Advantages and returns that differ from call to call."""
+    rewards = itertools.cycle(range(9))
+    zeros = np.zeros(5)
+    return lambda: rlox.compute_gae(np.full(5, next(rewards), float), zeros, zeros, 0.0, 0.9, 0.9)
+
+
 KINDS = pytest.mark.parametrize(
     "make",
-    [steps, lambda: samples(False), lambda: samples(True)],
-    ids=["steps", "samples", "samples by priority"],
+    [
+        steps,
+        lambda: samples(False),
+        lambda: samples(True),
+        pytest.param(advantages, marks=needs_p29),
+    ],
+    ids=["steps", "samples", "samples by priority", "advantages"],
 )
 Make = Callable[[], Callable[[], Any]]
 
@@ -130,28 +146,46 @@ def test_results_that_are_held_for_good_do_not_end_it(make: Make) -> None:
     assert not set(places) & {next(arrays_of(results)).ctypes.data for results in held}
 
 
-def test_no_more_than_four_arrays_of_a_kind_are_kept() -> None:
+def kept() -> int:
+    """The bytes of NumPy's arrays that were made since tracemalloc was started, and are alive."""
+    taken = tracemalloc.take_snapshot().filter_traces(
+        [tracemalloc.DomainFilter(True, tracemalloc_domain)]
+    )
+    return sum(trace.size for trace in taken.traces)
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def test_no_more_than_four_arrays_of_a_kind_are_kept(traced: None) -> None:
     buffer = rlox.ReplayBuffer(capacity=10, obs_dim=1000, act_dim=1, seed=0)
     row = np.ones(1000, np.float32)
     buffer.push(row, row, row[:1], 0.0, False, False)
+    held = [buffer.sample(100) for _ in range(20)]
+    held.clear()
+    wide = 100 * row.nbytes
+    assert kept() < 4 * wide + 20_000
+    for _ in range(4):  # arrays of other shapes go, once nobody holds them
+        buffer.sample(1)
+    assert kept() < wide
 
-    def kept() -> int:
-        taken = tracemalloc.take_snapshot().filter_traces(
-            [tracemalloc.DomainFilter(True, tracemalloc_domain)]
-        )
-        return sum(trace.size for trace in taken.traces)
 
-    tracemalloc.start()
-    try:
-        held = [buffer.sample(100) for _ in range(20)]
-        held.clear()
-        wide = 100 * row.nbytes
-        assert kept() < 4 * wide + 20_000
-        for _ in range(4):  # arrays of other shapes go, once nobody holds them
-            buffer.sample(1)
-        assert kept() < wide
-    finally:
-        tracemalloc.stop()
+@needs_p29
+@pytest.mark.parametrize(("n", "arrays"), [(1_000, 4), (1 << 19, 4), ((1 << 19) + 1, 0)])
+def test_functions_keep_four_arrays_of_at_most_four_mebibytes(
+    traced: None, n: int, arrays: int
+) -> None:
+    zeros = np.zeros(n)
+    for _ in range(4):  # what was kept before goes
+        rlox.compute_gae(zeros[:1], zeros[:1], zeros[:1], 0.0, 0.9, 0.9)
+    before = kept()
+    held = [rlox.compute_gae(zeros, zeros, zeros, 0.0, 0.9, 0.9) for _ in range(5)]
+    held.clear()
+    assert round((kept() - before) / zeros.nbytes) == arrays
 
 
 @KINDS

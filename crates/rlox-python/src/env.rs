@@ -15,8 +15,7 @@ use rlox_core::env::vec_env::Reset;
 use rlox_core::switchboard::{P28, VecEnv as CoreVecEnv};
 
 use crate::arrays::{
-    Argument, BORROWS, Looked, Looks, Output, Own, ROOM, Recycled, Unguarded, made, reading,
-    unless_taken, writing,
+    Argument, BORROWS, Looked, Looks, Output, ROOM, Unguarded, made, reading, unless_taken, writing,
 };
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
 use crate::end_infos::EndInfos;
@@ -24,6 +23,7 @@ use crate::errors::{reserved, to_py};
 use crate::lent::Envs;
 use crate::names::names;
 use crate::numbers::List;
+use crate::recycled_steps::RecycledSteps;
 
 /// The ids of the environments that run natively, in Rust.
 #[pyfunction]
@@ -71,62 +71,6 @@ pub struct VecEnv {
     results: Mutex<RecycledSteps>,
     /// Whether the infos of a step in which episodes ended are made when they are read: P28's seam.
     infos_when_read: bool,
-}
-
-/// The arrays of earlier steps' results, to be given out again when nobody holds them.
-struct RecycledSteps {
-    obs: Recycled,
-    rewards: Recycled,
-    flags: Recycled,
-    masks: Recycled,
-    final_obs: Recycled,
-}
-
-impl RecycledSteps {
-    /// No arrays yet. At most `room` of each kind will be kept, of last observations `room` for each
-    /// environment.
-    fn new(n_envs: usize, room: usize) -> Self {
-        let [obs, rewards, flags, masks] = [(); 4].map(|()| Recycled::new(room));
-        let final_obs = Recycled::new(n_envs * room);
-        Self {
-            obs,
-            rewards,
-            flags,
-            masks,
-            final_obs,
-        }
-    }
-
-    /// The arrays of a step: observations, rewards, terminations, truncations.
-    fn take(&mut self, py: Python<'_>, n_envs: usize, obs_dim: usize) -> PyResult<[Own; 4]> {
-        let obs = self.obs.take::<f32, Ix2, 2>(py, [n_envs, obs_dim])?;
-        let rewards = self.rewards.take::<f64, Ix1, 1>(py, [n_envs])?;
-        let mut flags = || self.flags.take::<bool, Ix1, 1>(py, [n_envs]);
-        Ok([obs, rewards, flags()?, flags()?])
-    }
-
-    /// An array of objects with, at each environment whose episode ended, its last observation, else
-    /// None.
-    fn final_obs<'py>(
-        &mut self,
-        py: Python<'py>,
-        n_envs: usize,
-        obs_dim: usize,
-        finals: &Finals,
-    ) -> PyResult<Bound<'py, PyArray1<Py<PyAny>>>> {
-        if self.final_obs.has_room() {
-            let copies = finals
-                .iter()
-                .map(|(i, row)| Ok((i, self.final_obs.take_copy(py, row)?)));
-            return made::objects(py, n_envs, copies);
-        }
-        let envs = finals.envs();
-        let rows = envs
-            .iter()
-            .copied()
-            .zip(made::rows(py, finals.obs(), obs_dim)?);
-        made::objects(py, n_envs, rows.map(|(i, row)| Ok((i, row?))))
-    }
 }
 
 /// The arrays of a step: observations, rewards, terminations, truncations.

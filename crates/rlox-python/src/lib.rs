@@ -23,6 +23,7 @@ mod names;
 mod nn;
 mod numbers;
 mod pipeline;
+mod recycled_steps;
 mod sac;
 mod spans;
 mod training;

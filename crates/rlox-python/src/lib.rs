@@ -104,6 +104,8 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let numpys = module.py().import("numpy")?.getattr("False_")?;
     wants_a_bool.call1((numpys,))?;
     drop(wants_a_bool.call1((module,)));
+    // The type of a class that no module exports is another such object.
+    module.py().get_type::<end_infos::EndInfos>();
     let close_all = wrap_pyfunction!(pipeline::close_all, module)?;
     module
         .py()

@@ -27,7 +27,9 @@ impl ResultArrays {
         py: Python<'_>,
         shape: [usize; N],
     ) -> PyResult<Output> {
-        let bytes = shape.iter().product::<usize>() * size_of::<T>();
+        let bytes = shape
+            .iter()
+            .fold(size_of::<T>(), |bytes, n| bytes.saturating_mul(*n));
         let none = || Recycled::new(0);
         unless_taken(&self.0, none, |arrays| {
             if bytes > LARGEST || !arrays.has_room() {

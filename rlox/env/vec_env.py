@@ -27,7 +27,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     Autoreset is same-step: if an episode ends, the returned observation is the first one of the
     next episode. `infos["final_obs"]` (object array, `None` elsewhere; mask `_final_obs`) has the
-    last observation of the ended episode, for bootstrapping.
+    last observation of the ended episode, for bootstrapping. Such infos of a native environment are
+    made when they are first read.
 
     Environment i is seeded with `seed + i`, and starts in the same state as Gymnasium's. With
     `copy=False` every call returns the same arrays, and overwrites them. With `copy=True`, and for

@@ -8,7 +8,7 @@ would be 1 / (1 - s) times as fast. `attribution` estimates the shares and their
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rlox_opt.project.cards import Card, Spot
@@ -29,15 +29,18 @@ def rank(
     cards: Sequence[Card],
     algo: str,
     settings: Mapping[str, Any],
+    on: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The hot spots, largest first: `rank`, `what` (the phase), `layer`, `share`, `ci95`, and
-    `optimizations`: [{`id`, `bound`, `bound_ci95`}] of each card that touches the spot, largest
-    bound first.
+    """The hot spots, largest first: `rank`, `what` (the phase), `layer`, `share`, `ci95`, and the
+    cards that touch the spot, by what has become of them. `optimizations`: [{`id`, `bound`,
+    `bound_ci95`}] of each that could still be switched on, largest bound first; `on`: the ids of
+    those that are; `rejected`: the ids of those that were found not to help.
 
     Args:
         samples: those of the tool that the layers are taken from.
         self_seconds: as `attribution.attribute` takes them.
         cards: `cards.load()`.
+        on: the ids of those cards whose optimisations this run had.
         algo: the name of the run.
         settings: the run's settings, which the cards' conditions are compared with: `collector`,
             `prioritized`, `n_envs`, `device`, …
@@ -47,17 +50,18 @@ def rank(
     """
     shares = divide(samples, self_seconds, lambda sample: f"{sample.phase}\n{sample.layer}")
     stacks = _stacks(samples)
-    touching = []
-    for card in cards:
-        cells, share = _reach(card, algo, settings, samples, stacks, self_seconds)
-        if cells and share is not None:
-            touching.append((cells, {"id": card.id, **_bounds(share)}))
-    touching.sort(key=lambda item: -item[1]["bound"])
+    reach = [(card, *_reach(card, algo, settings, samples, stacks, self_seconds)) for card in cards]
+    touching = [(card, cells, _bounds(share)) for card, cells, share in reach if share is not None]
+    touching.sort(key=lambda item: -item[2]["bound"])
     spots = []
     for number, spot in enumerate(shares[:MOST_SPOTS], 1):
         if spot.share < SMALLEST_SHARE:
             break
         phase, layer = spot.name.split("\n")
+        here = [(card, most) for card, cells, most in touching if (phase, layer) in cells]
+        had = [card.id for card, _ in here if card.id in on]
+        rejected = [c.id for c, _ in here if c.id not in had and c.status == "rejected"]
+        left = [{"id": c.id, **most} for c, most in here if c.id not in had + rejected]
         spots.append(
             {
                 "rank": number,
@@ -65,7 +69,9 @@ def rank(
                 "layer": layer,
                 "share": spot.share,
                 "ci95": list(spot.ci95),
-                "optimizations": [card for cells, card in touching if (phase, layer) in cells],
+                "optimizations": left,
+                "on": had,
+                "rejected": rejected,
             }
         )
     return spots

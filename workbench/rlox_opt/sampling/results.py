@@ -259,12 +259,12 @@ def conclude(project: Project, findings: Findings) -> None:
         )
     report["layers"] = tools[source]["layers"]
     settings = report["settings"]
-    on = {*report["features"], *settings.get("optimizations", ())}
+    switched_on = {*report["features"], *settings.get("optimizations", ())}
     every = cards.load(project)
-    open_ = [card for card in every if not on & {card.feature, card.id}]  # not yet switched on
-    seen, run = (findings.samples[source], findings.self_seconds), (report["algo"], settings)
-    report["bottlenecks"] = bottlenecks.rank(*seen, open_, *run)
-    report["cards"] = bottlenecks.bounds(*seen, every, *run)
+    on = {card.id for card in every if switched_on & {card.feature, card.id}}
+    run = (findings.samples[source], findings.self_seconds, every, report["algo"], settings)
+    report["bottlenecks"] = bottlenecks.rank(*run, on)
+    report["cards"] = bottlenecks.bounds(*run)
 
 
 def read_ticks(folder: Path) -> Ticks:

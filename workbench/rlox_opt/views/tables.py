@@ -225,7 +225,7 @@ def _bottlenecks(report: Report) -> Section:
             str(spot["rank"]),
             spot["what"],
             layer_title(spot["layer"]),
-            [_card(card) for card in spot["optimizations"]] or "none planned",
+            [*map(_card, spot["optimizations"]), *settled(spot)] or "no card touches it",
             units.percent(spot["share"]),
             units.interval(spot.get("ci95")),
         )
@@ -245,6 +245,13 @@ def _bottlenecks(report: Report) -> Section:
         "(Amdahl's bound, 95 % interval): what it may reach at most, not what it will."
     ]
     return Section("bottlenecks", "Bottlenecks", text, [Table(columns, rows, left=4)])
+
+
+def settled(spot: Mapping[str, Any]) -> list[str]:
+    """Of a bottleneck's cards, those that this run had, and those that were found not to help.
+    Reports of earlier versions name neither."""
+    kinds = {"on": "on already", "rejected": "found not to help"}
+    return [f"{what}: {', '.join(spot[kind])}" for kind, what in kinds.items() if spot.get(kind)]
 
 
 def _card(card: Mapping[str, Any]) -> str:

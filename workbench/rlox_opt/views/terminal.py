@@ -110,7 +110,8 @@ def _bottlenecks(report: Mapping[str, Any]) -> Rows:
         listed = ", ".join(f"{c['id']} ≤ {units.factor(c['bound'])}" for c in cards[:_MOST_CARDS])
         more = f" and {len(cards) - _MOST_CARDS} more" if len(cards) > _MOST_CARDS else ""
         where = f"{TITLES.get(spot['layer'], spot['layer'])} in {spot['what']}"
-        what = f"{where}\n{listed + more or 'no card touches it'}"
+        told = [listed + more, *tables.settled(spot)]
+        what = f"{where}\n{'; '.join(filter(None, told)) or 'no card touches it'}"
         rows.append((f"{spot['rank']}.", units.percent(spot["share"]), what))
     return rows
 

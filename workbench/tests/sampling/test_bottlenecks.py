@@ -1,10 +1,11 @@
 """Hot spots and bounds, against compositions whose shares are known."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlox_opt.project.cards import Card, Seam, Spot
+from rlox_opt.project.cards import Card, Prediction, Seam, Spot
 from rlox_opt.sampling.bottlenecks import LARGEST_BOUND, amdahl, bounds, rank
 from rlox_opt.sampling.samples import MAIN_THREAD, OUTSIDE, Frame, Sample, Samples
 
@@ -72,6 +73,17 @@ def test_a_card_stands_beside_the_spots_that_it_touches_with_the_bound_of_all_it
     known = {found["id"]: found for spot in spots for found in spot["optimizations"]}
     assert known["P2"]["bound"] == pytest.approx(1 / (1 - 0.3 * 0.25))
     assert known["P6"]["bound"] == pytest.approx(1 / (1 - 0.15 - 0.6))
+
+
+def test_what_a_run_had_already_and_what_was_rejected_is_not_told_as_left_to_gain() -> None:
+    every = [card(id_, Spot(("ppo",), layers=("torch_forward",))) for id_ in ("R1", "R2", "R3")]
+    tried = {"prediction": Prediction("w", {}, (1.0, 2.0), "y"), "finding": "f", "record": "r"}
+    every[1] = msgspec.structs.replace(every[1], status="rejected", **tried)
+    update = rank(mixture(), OWN, every, "ppo", {}, {"R3"})[0]
+    assert [left["id"] for left in update["optimizations"]] == ["R1"]
+    assert (update["on"], update["rejected"]) == (["R3"], ["R2"])
+    switched_on = rank(mixture(), OWN, every, "ppo", {}, {"R2"})[0]
+    assert (switched_on["on"], switched_on["rejected"]) == (["R2"], [])
 
 
 @given(st.integers(1, 399), st.integers(1, 20))

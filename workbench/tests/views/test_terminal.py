@@ -60,6 +60,20 @@ def test_a_tool_is_shown_with_its_window_and_why_it_ended(report: dict[str, Any]
     assert "20.0 s: ±0.7 points for any shares" in shown(report)
 
 
+def test_a_bottleneck_tells_what_is_on_already_and_what_was_found_not_to_help(
+    report: dict[str, Any],
+) -> None:
+    report["layers"] = [{"name": "rust", "seconds": 1.0, "share": 1.0, "ci95": [1.0, 1.0]}]
+    bottleneck = {
+        "rank": 1, "what": "update", "layer": "rust", "share": 0.8, "ci95": [0.7, 0.9],
+        "optimizations": [], "on": ["R9"], "rejected": ["R6", "R11"],
+    }  # fmt: skip
+    report["bottlenecks"] = [bottleneck]
+    assert "on already: R9; found not to help: R6, R11" in shown(report)
+    report["bottlenecks"] = [bottleneck | {"on": [], "rejected": []}]
+    assert "no card touches it" in shown(report)
+
+
 @pytest.mark.parametrize(
     ("share", "bar"),
     [(0.0, "    "), (1.0, "████"), (0.5, "██  "), (0.28125, "█▏  "), (2.0, "████")],

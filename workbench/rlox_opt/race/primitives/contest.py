@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from rlox_opt.harness.restarts import ContestError
@@ -29,6 +29,7 @@ def hold(
     ours: Sequence[str],
     each: bool,
     known: set[tuple[str, str]],
+    tell: Callable[[str], None],
     resting: Collection[str] = (),
     weigh: bool = False,
 ) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def hold(
     (bytes that Python and NumPy allocate within a call) and "faults" (its page faults). `ratios`
     are ln(ours / theirs), by one of `ours` and the engine. `left_out` says why an engine has no
     times, except for cases that it does not offer. `known` are the (engine, case) whose results
-    were right before; new ones are added.
+    were right before; new ones are added. `tell` is called with what is being done.
     """
     left_out: dict[str, str] = {}
     fits: dict[str, tuple[int, float]] = {}
@@ -47,6 +48,7 @@ def hold(
     for name, process in processes:
         if name in resting:
             continue
+        tell(f"{name} is prepared")
         try:
             process("prepare", case.family, case.size)
             if (name, case.key) not in known:
@@ -60,7 +62,7 @@ def hold(
             left_out[name] = f"is wrong: {wrong}"
         except ContestError as problem:
             left_out[name] = f"fails: {one_line(problem)}"
-    rounds, singles = _rounds(taking, fits, each, left_out)
+    rounds, singles = _rounds(taking, fits, each, left_out, tell)
     weights: dict[str, dict[str, float]] = {}
     for name, process in taking.items():
         try:
@@ -91,6 +93,7 @@ def _rounds(
     fits: Mapping[str, tuple[int, float]],
     each: bool,
     left_out: dict[str, str],
+    tell: Callable[[str], None],
 ) -> tuple[dict[str, list[float | None]], dict[str, list[int]]]:
     """Seconds of a call by engine and round, None where the engine was left out of a round; and
     nanoseconds of single calls."""
@@ -102,6 +105,7 @@ def _rounds(
     singles: dict[str, list[int]] = {}
     spent = dict.fromkeys(taking, 0.0)
     for number in range(_ROUNDS):
+        tell(f"round {number + 1} of {_ROUNDS}")
         for name in rng.sample(list(taking), len(taking)):
             calls, took = fits[name]
             if len(rounds[name]) > number:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,10 +81,17 @@ class Tables:
             with Processes(installed, self._pythons, self.threads, rng) as processes:
                 for at, case in enumerate(rng.sample(left, len(left))):
                     share = (number + at / len(left)) / restarts
-                    progress.note(f"restart {number + 1}, {case.key}", share)
+                    head = f"restart {number + 1}, {case.key}"
                     each = self.families[case.family].p99
                     read = contest.hold(
-                        processes, case, self.ours, each, known, self._dear(case), self._weigh
+                        processes,
+                        case,
+                        self.ours,
+                        each,
+                        known,
+                        _noting(progress, head, share),
+                        self._dear(case),
+                        self._weigh,
                     )
                     read["left_out"] |= processes.left_out
                     row = {"restart": number, "case": case.key, **read}
@@ -154,3 +161,7 @@ class Tables:
             "left_out": results.left_out(self.rows, self._left_out),
             "readings": self.rows,
         }
+
+
+def _noting(progress: Lines, head: str, share: float) -> Callable[[str], None]:
+    return lambda doing: progress.note(f"{head}: {doing}", share)

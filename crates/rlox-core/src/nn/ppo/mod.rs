@@ -175,6 +175,7 @@ impl Ppo {
         }
         let n_params = policy.actor.mlp.n_params() + policy.critic.mlp.n_params();
         let work = order.len().saturating_mul(n_params);
+        let pace = Pace::new(n_params as f64 / policy.actor.mlp.n_params() as f64);
         let rows = self.batch_size.min(n);
         let mut actor = Actor::new(self, policy.actor, policy.log_std, rows)?;
         let critic = Critic::new(self, policy.critic, rows)?;
@@ -194,10 +195,10 @@ impl Ppo {
                 let started = Builder::new().spawn_scoped(scope, helping);
                 let helper = started.as_ref().map(|helper| helper.thread()).ok();
                 let _closing = helper.map(|helper| offer.closing(|| helper.unpark()));
-                self.learn(&mut actor, &offer, helper, rollout, minibatches);
+                self.learn(&mut actor, &offer, helper, pace, rollout, minibatches);
             });
         } else {
-            self.learn(&mut actor, &offer, None, rollout, minibatches);
+            self.learn(&mut actor, &offer, None, pace, rollout, minibatches);
         }
         let _flush = FlushDenormals::new();
         let critic = offer.into_work().settled();
@@ -211,11 +212,11 @@ impl Ppo {
         actor: &mut impl Side,
         critic: &Offer<Round<'a, impl Side>>,
         helper: Option<&Thread>,
+        mut pace: Pace,
         rollout: &RolloutData<'_>,
         minibatches: impl Iterator<Item = (&'a [i64], u64)>,
     ) {
         let _flush = FlushDenormals::new();
-        let mut pace = Pace::default();
         let whole = self.batch_size.min(rollout.log_probs.len());
         for (batch, t) in minibatches {
             critic.work().batch = batch;
@@ -224,6 +225,7 @@ impl Ppo {
                 critic.open(|| helper.unpark());
             }
             let norm = actor.gradient(rollout, batch);
+            pace.own_side_done();
             let done = critic.finish(helped.is_some(), |round| round.run(rollout));
             let Some(norm) = norm.filter(|_| done != Done::Half) else {
                 return;

@@ -64,17 +64,31 @@ const MISSED: u32 = 4;
 ///
 /// While other programs use the cores, the helper waits for a core and the owner waits for the helper.
 /// The time that is wasted so is reported to [`pool`], which then refuses help for some time.
-#[derive(Default)]
 pub(super) struct Pace {
-    /// The shortest time that a whole minibatch took without help.
+    /// How many times as long as the owner's side both sides take, by the networks' parameters.
+    both: f64,
+    /// The shortest time that a whole minibatch took without help. Until there is one, the owner's side
+    /// tells how long it would take.
     alone: Option<Duration>,
     /// When the present minibatch began, if it is a whole one, and whether help was asked for.
     now: Option<(Instant, bool)>,
+    /// How long the owner's own side of the present minibatch took.
+    own: Duration,
     /// Offers in a row that the helper did not take.
     missed: u32,
 }
 
 impl Pace {
+    pub(super) fn new(both: f64) -> Self {
+        Self {
+            both,
+            alone: None,
+            now: None,
+            own: Duration::ZERO,
+            missed: 0,
+        }
+    }
+
     /// Begins a minibatch. Returns the helper if the critic's side is to be offered to it. A smaller
     /// minibatch at the end of an epoch is neither offered nor measured, since its time says nothing
     /// about the others'.
@@ -83,30 +97,93 @@ impl Pace {
         helper: Option<&'a Thread>,
         whole: bool,
     ) -> Option<&'a Thread> {
-        let helper = helper.filter(|_| whole && self.alone.is_some() && pool::is_quiet());
+        let helper = helper.filter(|_| whole && pool::is_quiet());
         self.now = whole.then(|| (Instant::now(), helper.is_some()));
         helper
     }
 
+    /// The owner has done its own side.
+    pub(super) fn own_side_done(&mut self) {
+        self.own = self
+            .now
+            .map_or(Duration::ZERO, |(began, _)| began.elapsed());
+    }
+
     /// Ends the minibatch, and reports wasted time.
     pub(super) fn end(&mut self, done: Done) {
-        let Some((began, offered)) = self.now else {
-            return;
-        };
-        let took = began.elapsed();
-        let Some(alone) = self.alone.filter(|_| offered) else {
+        if let Some((began, offered)) = self.now {
+            let done = offered.then_some(done);
+            pool::wasted(self.waste(done, began.elapsed()));
+        }
+    }
+
+    /// How much time was wasted on help in a minibatch that took so long. `done` is None where no help
+    /// was asked for.
+    fn waste(&mut self, done: Option<Done>, took: Duration) -> Duration {
+        let Some(done) = done else {
             self.alone = Some(self.alone.map_or(took, |alone| alone.min(took)));
-            return;
+            return Duration::ZERO;
         };
+        let alone = self.alone.unwrap_or_else(|| self.own.mul_f64(self.both));
         if done == Done::Helped {
             self.missed = 0;
-            pool::wasted(took.saturating_sub(alone));
-            return;
+            return took.saturating_sub(alone);
         }
         self.missed += 1;
-        if self.missed == MISSED {
-            self.missed = 0;
-            pool::wasted(alone.max(offer::SPIN)); // at least what it takes to start or wake a thread
+        if self.missed < MISSED {
+            return Duration::ZERO;
         }
+        self.missed = 0;
+        alone.max(offer::SPIN) // at least what it takes to start or wake a thread
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: Duration = Duration::from_micros(100);
+    const ALONE: Duration = Duration::from_micros(200);
+    const HELPED: Duration = Duration::from_micros(120);
+
+    fn pace() -> Pace {
+        Pace {
+            own: OWN,
+            ..Pace::new(2.5)
+        }
+    }
+
+    #[test]
+    fn the_shortest_time_alone_counts_and_until_there_is_one_what_the_owners_side_tells() {
+        let mut pace = pace();
+        let late = Duration::from_millis(1);
+        assert_eq!(pace.waste(Some(Done::Helped), HELPED), Duration::ZERO);
+        assert_eq!(
+            pace.waste(Some(Done::Helped), late),
+            late - OWN.mul_f64(2.5)
+        );
+        for alone in [5, 3, 4].map(|times| times * ALONE) {
+            pace.waste(None, alone);
+        }
+        assert_eq!(pace.waste(Some(Done::Helped), late), late - 3 * ALONE);
+    }
+
+    #[test]
+    fn offers_that_are_missed_in_a_row_are_waste() {
+        let mut pace = pace();
+        let missed = |pace: &mut Pace| pace.waste(Some(Done::Alone), ALONE);
+        for _ in 1..MISSED {
+            assert_eq!(missed(&mut pace), Duration::ZERO);
+        }
+        pace.waste(Some(Done::Helped), HELPED);
+        for _ in 1..MISSED {
+            assert_eq!(missed(&mut pace), Duration::ZERO);
+        }
+        assert_eq!(missed(&mut pace), OWN.mul_f64(2.5));
+        pace.waste(None, HELPED);
+        for _ in 1..MISSED {
+            missed(&mut pace);
+        }
+        assert_eq!(missed(&mut pace), offer::SPIN);
     }
 }

@@ -172,7 +172,15 @@ fn who_does_the_critics_side_does_not_change_a_bit() {
                 .chunks(n)
                 .flat_map(|epoch| epoch.chunks(PPO.batch_size));
             let helper = Some(helper.thread());
-            PPO.learn(&mut actor, &critic, helper, &rollout, minibatches.zip(1..));
+            let pace = Pace::new(2.0);
+            PPO.learn(
+                &mut actor,
+                &critic,
+                helper,
+                pace,
+                &rollout,
+                minibatches.zip(1..),
+            );
         });
         let Waits {
             side: actor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,9 @@ from rlox_opt.cli.sides import (
 from rlox_opt.cli.types import Once
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import thresholds
+from rlox_opt.project import parity, thresholds
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
-from rlox_opt.project.parity import findings
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import READING, named, side_by_side
 from rlox_opt.stats.family import Judgement, judge
@@ -124,6 +123,8 @@ class Search:
 
     good: str
     commits: list[str]
+    benchmark: str = ""  # known after the first comparison
+    built: Mapping[str, Any] = field(default_factory=dict)  # how GOOD and BAD were
     low: int = -1
     high: int = 0
     verdict: str = "undecided"
@@ -196,7 +197,6 @@ class Bisection:
         self._good: Artefact | None = None
         self.search = search
         self._bench = bench
-        self._name = ""
         self._progress = progress
         self._most = most_comparisons(len(search.commits))
 
@@ -210,7 +210,9 @@ class Bisection:
         """
         search = self.search
         good = self._good = self._build(search.good)
-        ends, readings = self._compare(good, self._build(search.commits[-1]), Ends)
+        bad = self._build(search.commits[-1])
+        search.built = parity.facts(good, bad)
+        ends, readings = self._compare(good, bad, Ends)
         if ends.verdict not in FLAGGED:
             search.verdict = "no change"
             return
@@ -263,14 +265,14 @@ class Bisection:
         self, base: Artefact, head: Artefact, kind: Callable[[Sequence[str]], Comparison]
     ) -> tuple[Judgement, Sequence[float]]:
         """The verdict of that kind of comparison, and the log-ratios that it was found by."""
-        differs = findings(base, head)
+        differs = parity.findings(base, head)
         asked = len(self.search.comparisons) + 1
         title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
         self._progress.begin(title)
         with side_by_side(self._project, base, head) as packages:
             self._progress.note(READING)
-            packages.beginning = self._name  # known after the first comparison
-            name = self._name = named(self._bench, packages.names("time"), "--bench")
+            packages.beginning = self.search.benchmark
+            name = self.search.benchmark = named(self._bench, packages.names("time"), "--bench")
             comparison = kind([name])
             comparison.own = thresholds.own(self._project.settings.thresholds, [name])
             comparison.run(
@@ -307,6 +309,8 @@ def facts(search: Search) -> dict[str, Any]:
         "schema": 1,
         "good": search.good,
         "bad": search.commits[-1],
+        "benchmark": search.benchmark,
+        "built": search.built,
         "verdict": search.verdict,
         "commit": search.commits[search.high] if change else None,
         "ratio": change and change.ratio,

@@ -38,7 +38,7 @@ class History:
         self.built.append(revision)
         if int(revision.commit) in self.broken:
             raise NotBuiltError(f"{revision.title} does not build")
-        return Artefact(revision, Path(), (), {}, 0.0)
+        return Artefact(revision, Path(), revision.features or (), {}, 0.0)
 
     @contextmanager
     def side_by_side(self, base: Artefact, head: Artefact) -> Iterator["Pair"]:
@@ -98,10 +98,13 @@ def test_the_commit_is_found_within_the_comparisons_promised(
 def test_every_commit_is_built_as_the_last_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
     history = History(16, 7, 0.1)
     bad = Revision("16+fast", "16", ("fast",), "3.12", ("numpy==1.26",))
-    searched(history, monkeypatch, bad=bad)
+    search = searched(history, monkeypatch, bad=bad)
     assert len(history.built) > 3
     asked = {(of.features, of.python, of.extra) for of in history.built}
     assert asked == {(bad.features, bad.python, bad.extra)}
+    facts = bisect.facts(search)
+    assert facts["benchmark"] == "data.time_it"
+    assert facts["built"]["same"]["features"] == "fast"
 
 
 def test_both_ends_have_the_same_features(capsys: pytest.CaptureFixture[str]) -> None:

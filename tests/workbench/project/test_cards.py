@@ -59,7 +59,8 @@ def test_an_address_lies_where_its_kind_of_seam_does(card: Card) -> None:
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.id)
 def test_spots_name_layers_and_phases_that_exist(card: Card) -> None:
-    tops = {"env_step", "policy_forward", "store", "gae_compute", "gradient_update", "wait_rollout"}
+    rollout = {"env_step", "policy_forward", "store", "gae_compute", "native_rollout"}
+    tops = rollout | {"gradient_update", "wait_rollout"}
     for spot in card.spot:
         assert set(spot.layers) <= set(LAYERS)
         assert {phase.split("/")[0] for phase in spot.phases} <= tops

@@ -235,14 +235,15 @@ def _bottlenecks(report: Report) -> Section:
         "#",
         "Where",
         "Layer",
-        "Planned, and the most each could gain",
+        "Optimisations, and the most each could gain",
         "Share",
         "95 % interval",
     )
     text = [
         "Hot spots by share of training time. A planned optimisation stands beside each spot it "
         "touches, with the speed-up of training if all the samples it could remove were gone "
-        "(Amdahl's bound, 95 % interval): what it may reach at most, not what it will."
+        "(Amdahl's bound, 95 % interval): what it may reach at most, not what it will. Those that "
+        "are on already, and those that were found not to help, are named without one."
     ]
     return Section("bottlenecks", "Bottlenecks", text, [Table(columns, rows, left=4)])
 

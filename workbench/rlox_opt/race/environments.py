@@ -37,13 +37,15 @@ class PeerError(RuntimeError):
 @dataclass(frozen=True)
 class Peer:
     """A library that takes part. `driver` is the program that runs it, in that `form`. `lock` is
-    the lock file of its environment, None if it runs in this interpreter."""
+    the lock file of its environment, None if it runs in this interpreter. One that does not train
+    does only what no trainer can leave out."""
 
     name: str
     what: str
     driver: Path
     form: str | list[str]
     lock: Path | None = None
+    trains: bool = True
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ def load(project: Project, race: str) -> tuple[dict[str, Any], list[Peer]]:
                 project.peers / row["driver"],
                 row["forms"][algo],
                 lock_of(project, row),
+                row.get("trains", True),
             )
             for row in table["peer"]
             if algo in row["forms"]

@@ -88,6 +88,7 @@ class Race:
             peer.name: {
                 "what": peer.what,
                 "version": self._versions.get(peer.name, ""),
+                "trains": peer.trains,
                 "ours": peer.lock is None,  # it runs in this interpreter with this checkout's build
             }
             for peer in self._peers

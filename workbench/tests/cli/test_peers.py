@@ -140,6 +140,7 @@ forms = { sac = "plain" }
 name = "c"
 what = "three"
 driver = "driver.py"
+trains = false
 forms = { ppo = "plain" }
 """
 
@@ -162,7 +163,8 @@ def test_a_race_like_another_has_its_settings_and_its_own(tmp_path: Path) -> Non
         "gamma": 0.99,
         "algo": "ppo",
     }
-    assert [(one.name, one.form) for one in peers] == [("c", "plain"), ("a", "quick")]
+    told = [(one.name, one.form, one.trains) for one in peers]
+    assert told == [("c", "plain", False), ("a", "quick", True)]
     job, peers = racing.load(project, "ppo")
     assert (job["env_id"], job["algo"]) == ("CartPole-v1", "ppo")
     assert [one.name for one in peers] == ["a", "c"]
@@ -351,13 +353,22 @@ def test_the_picture_says_what_its_bars_and_rings_are_and_names_the_first_in_wor
     assert told() == [title, bar]
 
 
-def test_the_limit_is_named_in_the_picture_and_has_no_bar() -> None:
+def test_the_limit_is_named_in_the_picture_and_what_trains_nothing_has_no_bar() -> None:
     found = raced()
     found["job"] = {**RACE, "limit": "rlox"}
-    svg = ElementTree.fromstring(picture(found))
     space = "{http://www.w3.org/2000/svg}"
-    assert [bar.attrib["class"] for bar in svg.findall(f"{space}rect")] == ["other", "other"]
-    assert "rlox, the limit" in [text.text for text in svg.findall(f"{space}text")]
+
+    def bars_and_texts() -> tuple[list[str], list[str | None]]:
+        svg = ElementTree.fromstring(picture(found))
+        bars = [bar.attrib["class"] for bar in svg.findall(f"{space}rect")]
+        return bars, [text.text for text in svg.findall(f"{space}text")]
+
+    bars, texts = bars_and_texts()
+    assert (bars, "rlox, the limit" in texts) == (["other", "other"], True)
+    found["table"] = [one | {"trains": one["peer"] == "sb3"} for one in found["table"]]
+    bars, texts = bars_and_texts()
+    assert bars == ["other"]
+    assert {"rlox, the limit", "slow, no training", "sb3"} <= {*texts}
 
 
 def test_an_older_record_says_in_words_which_peers_are_of_this_tree() -> None:
@@ -386,6 +397,8 @@ def test_the_fastest_is_a_trainer_and_not_the_limit() -> None:
     assert told.format("rlox") in race.page(found)
     found["job"] = RACE | {"limit": "rlox"}
     assert told.format("sb3") in race.page(found)
+    found["table"] = [one | {"trains": one["peer"] == "slow"} for one in found["table"]]
+    assert told.format("slow") in race.page(found)
 
 
 def test_this_interpreter_runs_the_peers_without_a_lock() -> None:

@@ -33,8 +33,7 @@ def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
         reach=f"{found['job']['reach']:g}" if any(row["reach_ratio"] for row in racing) else "",
         width=_WIDTH,
         rows=[
-            (row, "" if row not in racing else "ours" if _is_ours(row) else "other")
-            for row in rows
+            (row, "" if row not in racing else "ours" if _is_ours(row) else "other") for row in rows
         ],
         limit=found["job"].get("limit"),
         x=x,

@@ -6,7 +6,7 @@ ALGO ?= ppo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults anywhere audit sanitize miri interleavings hostile verify lint format docs bench lock peers-lock
+.PHONY: help setup learning profile test test-rust test-python test-slow test-builds mutants faults anywhere audit sanitize miri interleavings hostile verify lint format docs bench lock peers-lock
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ help: ## Show this help
 	@touch $@
 
 setup: .venv/.built ## Make .venv: locked dependencies, release extensions, rlox-opt, asv, pytest
+
+learning: .venv/.built ## Add MuJoCo, Box2D and Atari to .venv, for races and tests/learning
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-learning.lock
 
 profile: .venv/.built ## Profile a training: which layer takes how much time (ALGO=ppo|sac, ARGS="--total-timesteps 20000")
 	@$(BIN)/rlox-opt profile $(ALGO) $(ARGS)
@@ -98,12 +101,14 @@ docs: .venv/.built ## Make the site of the documentation in site/; it opens from
 bench: ## Run the criterion benchmarks
 	cargo bench -p rlox-bench
 
-COMPILE := $(BIN)/uv pip compile pyproject.toml workbench/pyproject.toml --all-extras --universal \
-	--generate-hashes --python-version 3.11 --no-emit-index-url --quiet --custom-compile-command 'make lock'
+COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --python-version 3.11 \
+	--no-emit-index-url --quiet --custom-compile-command 'make lock'
 
-lock: .venv/.locked ## Resolve both lock files anew: the library's, and that of development
-	$(COMPILE) --upgrade -o requirements.lock
-	$(COMPILE) --upgrade --group dev -c requirements.lock -o requirements-dev.lock
+lock: .venv/.locked ## Resolve the lock files anew: the library's, development's, and that of tasks from elsewhere
+	$(COMPILE) pyproject.toml workbench/pyproject.toml --all-extras --upgrade -o requirements.lock
+	$(COMPILE) pyproject.toml workbench/pyproject.toml --all-extras --upgrade --group dev \
+		-c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --group learning --upgrade -c requirements-dev.lock -o requirements-learning.lock
 
 peers-lock: .venv/.locked ## Resolve the peers' environments anew (peers/locks/*.in)
 	@for input in peers/locks/*.in; do \

@@ -15,6 +15,7 @@ from rlox_opt.project import calibration
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.files import NotReadError
+from rlox_opt.system.guard import guarded
 from rlox_opt.system.machine import commit
 from rlox_opt.system.progress import reporter
 from rlox_opt.system.usage import UsageError
@@ -140,7 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     top = parser()
     arguments = top.parse_args(argv)
     try:
-        return _run(arguments)
+        with guarded():  # the tools and the load do not outlive this program
+            return _run(arguments)
     except (NotReadError, UsageError) as problem:
         top.exit(CANNOT_TELL, f"{top.prog}: {problem}\n")
     except (NotBuiltError, ContestError) as problem:

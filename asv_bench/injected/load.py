@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rlox_opt.system.guard import guarded
 from rlox_opt.system.process import end_group, tail_of
 from rlox_opt.system.scratch import scratch
 
@@ -23,7 +22,7 @@ def beside(command: str) -> Iterator[None]:
     if not command:
         yield
         return
-    with guarded(), scratch() as folder:
+    with scratch() as folder:
         said = folder / "said.txt"
         with said.open("wb") as file:
             process = subprocess.Popen(

@@ -1,10 +1,12 @@
 """Other work on the machine while something is measured."""
 
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from projects import ROOT
 
 from asv_bench.injected.load import beside
 from asv_bench.injected.scores import aa_table
@@ -50,6 +52,26 @@ def test_what_the_block_raises_comes_out_also_beside_a_load(tmp_path: Path) -> N
     with pytest.raises(ValueError, match="its own"), beside(f"echo turn >> '{log}'; sleep 0.01"):
         lines(log, at_least=1)
         raise ValueError("its own")
+
+
+def test_a_tool_does_not_outlive_the_program_that_runs_it(tmp_path: Path) -> None:
+    began, program = (
+        tmp_path / "began",
+        (
+            "import subprocess, sys\n"
+            "from asv_bench.injected import __main__ as command\n"
+            "tool = ['sh', '-c', 'echo > \"$0\"; sleep 600; :', sys.argv[1]]\n"
+            "command._run = lambda _: subprocess.run(tool).returncode\n"
+            "command.main(['probe'])\n"
+        ),
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(began)], cwd=ROOT) as process:
+        lines(began, at_least=1)
+        process.kill()
+    end = time.monotonic() + 30
+    while runs(began):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_runs_beside_a_load_have_a_row_of_their_own() -> None:

@@ -366,7 +366,7 @@ class Algorithm(Seeded, InEnvs, Saved):
 
     def dump_logs(self, iteration: int = 0) -> None:
         """Show and write the present figures, with the mean of the latest episodes. `iteration` is
-        not shown; it is an argument for programs written for Stable-Baselines3."""
+        an argument for programs written for Stable-Baselines3; PPO counts its iterations itself."""
         self._record_figures()
         self.logger.dump(self.num_timesteps)
 

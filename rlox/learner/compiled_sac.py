@@ -25,10 +25,12 @@ EQUATIONS = ("target_q", "critic_loss", "actor_loss", "alpha_loss")
 
 
 class Updated(NamedTuple):
-    """The results of one update: its losses, and the critics' mean absolute TD errors `[B]`."""
+    """The results of one update: its losses, where that of a fixed temperature is None, and the
+    critics' mean absolute TD errors `[B]`."""
 
     critic_loss: Tensor
     actor_loss: Tensor
+    alpha_loss: Tensor | None
     td_errors: Tensor
 
 
@@ -180,8 +182,7 @@ class CompiledUpdate(EagerUpdate):
         noise: list[Tensor],
         flats: list[FlatTensors],
         target: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Losses of critics and actor, and the TD errors `[B]`."""
+    ) -> Updated:
         model, (actor, critic, *alpha) = self.model, flats
         sac = type(model)
         log_alpha = alpha[0].vector[0] if alpha else model.temperature.log_alpha.detach()
@@ -201,6 +202,7 @@ class CompiledUpdate(EagerUpdate):
         adam_(critic, gradient, self.critic.eps)
         gradient, (loss_pi, log_probs) = grad_and_value(actor_loss, has_aux=True)(actor.vector)
         adam_(actor, gradient, self.actor.eps)
+        loss_alpha = None
         if alpha:
 
             def alpha_loss(vector: Tensor) -> Tensor:
@@ -208,7 +210,7 @@ class CompiledUpdate(EagerUpdate):
                     at(actor.vector, critic.vector, vector[0], noise[1]), log_probs
                 )
 
-            gradient, _ = grad_and_value(alpha_loss)(alpha[0].vector)
+            gradient, loss_alpha = grad_and_value(alpha_loss)(alpha[0].vector)
             adam_(alpha[0], gradient, self._optimized[2].eps)
         target.lerp_(critic.vector, model.tau)
-        return loss_q, loss_pi, td_errors
+        return Updated(loss_q, loss_pi, loss_alpha, td_errors)

@@ -191,6 +191,7 @@ class OffPolicy(Algorithm):
     def _record_figures(self) -> None:
         """Record the means of the latest episodes, and the figures of the latest update."""
         super()._record_figures()
+        self.logger.record("time/episodes", len(self.episode_returns), exclude="tensorboard")
         self._record_update()
         self.logger.record(self._success_rate())
 

@@ -42,6 +42,7 @@ class OnPolicy(Algorithm):
     n_steps: int
     _native_rollouts: NativeRollouts | None
     _rollout_number: int
+    _iterations = 0  # rollouts of the present `learn` that were learnt from
     _rollout: Rollout | None = None  # the one being learnt from
     _stepped: tuple[NDArray[Any], NDArray[Any]]  # its rewards, and which steps begin an episode
 
@@ -108,6 +109,8 @@ class OnPolicy(Algorithm):
         """Record also how well the values fit the returns, and how far actions scatter, where the
         logger has an output: they take a thirtieth of the time of a small update."""
         super()._record_figures()
+        if self._iterations:
+            self.logger.record("time/iterations", self._iterations, exclude="tensorboard")
         if success := self._success_rate():
             self.logger.record(success)
         if self._rollout is None or not self._shows() or not self.logger.has_output:
@@ -124,6 +127,7 @@ class OnPolicy(Algorithm):
 
     def _update(self, rollout: Rollout) -> None:
         self._rollout = rollout
+        self._iterations += 1
         self._callback.on_rollout_end()
         with self.timing.add_time("gradient_update"):
             self.timing.flow("rollout", self._rollout_number)

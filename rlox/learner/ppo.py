@@ -267,6 +267,7 @@ class PPO(OnPolicy):
 
         The last rollout may exceed `total_timesteps`, as in Stable-Baselines3.
         """
+        self._iterations = 0
         self._choose_update()
         if self._rank == 0:
             warn_of_torch("R9", "updates run", self.update_path)
@@ -342,7 +343,7 @@ class PPO(OnPolicy):
         self._log({**dict(zip(FIGURES, figures, strict=True)), **told})
 
     def _shows(self) -> bool:
-        return self._log_interval is not None and self._n_updates % self._log_interval == 0
+        return self._log_interval is not None and self._iterations % self._log_interval == 0
 
     def _minibatch(self) -> EagerMinibatch:
         """The object that learns from a minibatch. Compiled graphs are kept, together with the

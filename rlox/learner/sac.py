@@ -284,7 +284,7 @@ class SAC(OffPolicy):
             if self._native is not None:
                 self._native.threads = threads
         if self._native is not None:
-            self._figures = {**self._native.train_once(self)}
+            self._keep(*self._native.train_once(self))
             return
         self.policy.train(True)
         if self.use_sde:
@@ -299,11 +299,24 @@ class SAC(OffPolicy):
             with self.timing.add_time("sample"):
                 priorities = updated.td_errors.cpu().numpy() + PRIORITY_EPSILON
                 self.replay_buffer.update_priorities(batch.indices, priorities)
+        losses = updated.critic_loss, updated.actor_loss, updated.alpha_loss
+        self._keep(*losses, self.temperature().detach())
+
+    def _keep(
+        self,
+        critic_loss: Tensor | float,
+        actor_loss: Tensor | float,
+        alpha_loss: Tensor | float | None,
+        alpha: Tensor | float,
+    ) -> None:
+        """Keep an update's figures; `alpha` is that after it."""
         self._figures = {
-            "train/critic_loss": updated.critic_loss,
-            "train/actor_loss": updated.actor_loss,
-            "train/ent_coef": self.temperature().detach(),
+            "train/critic_loss": critic_loss,
+            "train/actor_loss": actor_loss,
+            "train/ent_coef": alpha,
         }
+        if alpha_loss is not None:
+            self._figures["train/ent_coef_loss"] = alpha_loss
 
     def update(self, batch: Batch) -> Updated:
         """One update from `batch`, operation by operation."""
@@ -332,6 +345,7 @@ class SAC(OffPolicy):
             with timing.add_time("optimizer"):
                 actor.step()
 
+        alpha_loss = None
         if self.alpha_optimizer is not None:
             alpha = self._stepper(self.temperature, self.alpha_optimizer)
             with timing.add_time("alpha"):
@@ -342,12 +356,13 @@ class SAC(OffPolicy):
                     alpha_loss.backward()  # type: ignore[no-untyped-call]
                 with timing.add_time("optimizer"):
                     alpha.step()
+            alpha_loss = alpha_loss.detach()
 
         if self._moves_targets:
             with timing.add_time("polyak"):
                 polyak_update = switchboard.POLYAK.of(self.optimizations)
                 polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
-        return Updated(critic_loss.detach(), actor_loss.detach(), td_errors)
+        return Updated(critic_loss.detach(), actor_loss.detach(), alpha_loss, td_errors)
 
     def _sample(self) -> Batch:
         """A batch from the replay buffer, on the device."""

@@ -88,8 +88,8 @@ impl SacUpdate {
     /// are the settings of Adam, ``(lr, beta1, beta2, eps, step)``, for actor, critics and temperature;
     /// None for the last leaves the temperature as it is. `threads` is 1 or 2; the result is the same.
     ///
-    /// Returns the critics' loss, the actor's loss, and the absolute TD errors, float32 `[batch_size]`,
-    /// the mean over both critics.
+    /// Returns the losses of critics, actor and temperature, None for one that is left as it is, and the
+    /// absolute TD errors, float32 `[batch_size]`, the mean over both critics.
     ///
     /// Raises ValueError for a shape, an empty batch or arrays that share memory, TypeError for another
     /// dtype, KeyError for a column that the batch does not have, MemoryError.
@@ -112,7 +112,7 @@ impl SacUpdate {
         target_entropy: f32,
         adams: (AdamArguments, AdamArguments, Option<AdamArguments>),
         threads: usize,
-    ) -> PyResult<(f32, f32, Bound<'py, PyAny>)> {
+    ) -> PyResult<(f32, f32, Option<f32>, Bound<'py, PyAny>)> {
         let mut crossing = SAC_UPDATE.enter(0);
         // What may run Python comes first: looking the columns up, and pinning arrays. Then the arrays
         // are looked at.
@@ -177,7 +177,7 @@ impl SacUpdate {
         crossing.add_bytes(size_of_val(&td_errors[..]));
         let n = td_errors.len();
         let td_errors = made::owned(py, td_errors, [n])?;
-        Ok((losses.critic, losses.actor, td_errors))
+        Ok((losses.critic, losses.actor, losses.alpha, td_errors))
     }
 
     /// Draws an action for each row of `obs`, float32 `[n, obs_dim]`, by the actor with the parameters

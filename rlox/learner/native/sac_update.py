@@ -145,8 +145,9 @@ class NativeUpdate:
         noise = torch.randn(len(obs), model.act_dim, generator=model._act_generator)
         return self.core.act(self.actor.arrays[0], self._input(model, obs), noise.numpy())
 
-    def train_once(self, model: "SAC") -> dict[str, float]:
-        """One update from a fresh batch, and its figures."""
+    def train_once(self, model: "SAC") -> tuple[float, float, float | None, float]:
+        """One update from a fresh batch: the losses of critics, actor and temperature (None for
+        one that is fixed), and alpha after it."""
         timing = model.timing
         with timing.add_time("sample"):
             batch: Any = model._draw()
@@ -161,7 +162,7 @@ class NativeUpdate:
                 draw.normal_(generator=model._act_generator)
         with timing.add_time("native_update"):
             learned = model.alpha_optimizer is not None
-            critic_loss, actor_loss, td_errors = self.core.update(
+            critic_loss, actor_loss, alpha_loss, td_errors = self.core.update(
                 self.actor.arrays,
                 self.critics.arrays,
                 self.targets.arrays[0],
@@ -182,8 +183,4 @@ class NativeUpdate:
             with timing.add_time("sample"):
                 priorities = td_errors + PRIORITY_EPSILON
                 model.replay_buffer.update_priorities(batch["indices"], priorities)
-        return {
-            "train/critic_loss": critic_loss,
-            "train/actor_loss": actor_loss,
-            "train/ent_coef": math.exp(self.log_alpha.arrays[0][0]),
-        }
+        return critic_loss, actor_loss, alpha_loss, math.exp(self.log_alpha.arrays[0][0])

@@ -90,6 +90,8 @@ pub struct Losses {
     pub critic: f32,
     /// Equation 7.
     pub actor: f32,
+    /// Equation 18, in log alpha; None if the temperature is left as it is.
+    pub alpha: Option<f32>,
 }
 
 /// The networks' shapes, and the memory of an update, kept between updates.
@@ -288,14 +290,16 @@ impl Sac {
 
         // The temperature's step.
         let log_probs = half1.log_probs.iter().chain(&half2.log_probs);
-        if let Some((adam, t)) = settings.alpha {
+        let alpha_loss = settings.alpha.map(|(adam, t)| {
             let mean = mean(
                 log_probs
                     .clone()
                     .map(|log_prob| log_prob + settings.target_entropy),
             );
+            let loss = -log_alpha.params[0] * mean;
             adam.step(t, &mut log_alpha, &[-mean], 1.0);
-        }
+            loss
+        });
 
         let tds = || critic1.td.iter().zip(&critic2.td);
         td_errors.clear();
@@ -309,6 +313,7 @@ impl Sac {
                     .enumerate()
                     .map(|(row, log_prob)| alpha * log_prob - min(critic1.q[row], critic2.q[row])),
             ),
+            alpha: alpha_loss,
         }
     }
 

@@ -71,7 +71,7 @@ LEFT_OUT: dict[str, tuple[Any, str]] = {
         "Stable-Baselines3's SAC; SAC(prioritized=True) replays by priority",
     ),
     "optimize_memory_usage": (False, "it takes True or False"),
-    "n_steps": (1, "SAC learns from single steps"),
+    "n_steps": (1, "SAC learns from single steps; Stable-Baselines3's SAC has returns of several"),
     "monitor_wrapper": (True, "episodes are booked without a Monitor"),
     "_init_setup_model": (True, "networks are made at once"),
 }

@@ -19,6 +19,7 @@ from rlox.learner.saved import read, write
 from rlox.learner.spaces import flatten_obs, row_dtype
 from rlox.learner.torch_settings import torch_settings
 
+PRIORITY_EPSILON = 1e-6  # keeps priorities above 0, so that every transition may be drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
 COLUMNS = ("obs", "next_obs", "action", "reward", "terminated", "truncated")
 
@@ -155,6 +156,12 @@ class OffPolicy(Algorithm):
             buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / max(self._end, 1))
         drawn = buffer.sample(self.batch_size, copy=False)  # used up before the next one is drawn
         return drawn if self._originals is None else self._originals.normalized(drawn)
+
+    def _prioritize(self, indices: NDArray[np.int64], td_errors: NDArray[np.float32]) -> None:
+        """Give the transitions at `indices` priorities by their TD errors, `[B]` each."""
+        if isinstance(self.replay_buffer, PrioritizedReplayBuffer):
+            with self.timing.add_time("sample"):
+                self.replay_buffer.update_priorities(indices, td_errors + PRIORITY_EPSILON)
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """`gradient_steps` updates with batches of `batch_size` from the replay buffer, without a

@@ -41,7 +41,7 @@ class OnPolicy(Algorithm):
 
     n_steps: int
     _native_rollouts: NativeRollouts | None
-    _rollout_number: int
+    _rollout_number = 0  # of the rollout being collected or learnt from
     _iterations = 0  # rollouts of the present `learn` that were learnt from
     _rollout: Rollout | None = None  # the one being learnt from
     _stepped: tuple[NDArray[Any], NDArray[Any]]  # its rewards, and which steps begin an episode

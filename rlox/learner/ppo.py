@@ -233,7 +233,6 @@ class PPO(OnPolicy):
         make = made or partial(self._adam, eps=1e-5)
         self.optimizer = make(self.policy, rate)
         self._shuffle_generator = self._generator()
-        self._rollout_number = 0  # of the rollout being collected or learnt from
         self._minibatches: dict[tuple[Any, ...], EagerMinibatch] = {}
         wanted = self.optimizations & {"R4", "R19"}
         self._native_rollouts = NativeRollouts(self) if wanted else None

@@ -17,7 +17,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rlox import PrioritizedReplayBuffer
 from rlox.env.arguments import integer
 from rlox.learner import switchboard
 from rlox.learner.acting import unscaled
@@ -35,7 +34,7 @@ from rlox.learner.arguments import (
 from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.critics import KnownToPolicy, copy_statistics
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
-from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate, warn_of_float32
+from rlox.learner.native.sac_update import NativeUpdate, figures, warn_of_float32
 from rlox.learner.off_policy import OffPolicy, bootstraps_time_limits
 from rlox.learner.policies import StochasticPolicy, Temperature, frozen, learning_part
 from rlox.learner.policy_arguments import sac_networks, with_sde
@@ -284,7 +283,7 @@ class SAC(OffPolicy):
             if self._native is not None:
                 self._native.threads = threads
         if self._native is not None:
-            self._keep(*self._native.train_once(self))
+            self._figures = self._native.train_once(self)
             return
         self.policy.train(True)
         if self.use_sde:
@@ -295,28 +294,10 @@ class SAC(OffPolicy):
         updated = update(batch)
         if self._moves_targets:
             copy_statistics(self.critic, self.critic_target)
-        if batch.indices is not None and isinstance(self.replay_buffer, PrioritizedReplayBuffer):
-            with self.timing.add_time("sample"):
-                priorities = updated.td_errors.cpu().numpy() + PRIORITY_EPSILON
-                self.replay_buffer.update_priorities(batch.indices, priorities)
+        if batch.indices is not None:
+            self._prioritize(batch.indices, updated.td_errors.cpu().numpy())
         losses = updated.critic_loss, updated.actor_loss, updated.alpha_loss
-        self._keep(*losses, self.temperature().detach())
-
-    def _keep(
-        self,
-        critic_loss: Tensor | float,
-        actor_loss: Tensor | float,
-        alpha_loss: Tensor | float | None,
-        alpha: Tensor | float,
-    ) -> None:
-        """Keep an update's figures; `alpha` is that after it."""
-        self._figures = {
-            "train/critic_loss": critic_loss,
-            "train/actor_loss": actor_loss,
-            "train/ent_coef": alpha,
-        }
-        if alpha_loss is not None:
-            self._figures["train/ent_coef_loss"] = alpha_loss
+        self._figures = figures(*losses, self.temperature().detach())
 
     def update(self, batch: Batch) -> Updated:
         """One update from `batch`, operation by operation."""

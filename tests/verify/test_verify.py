@@ -17,8 +17,8 @@ CI = (ROOT / ".ci" / "run").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 # Targets of the Makefile that tell nobody whether anything is wrong, or that only start others.
 NO_GUARDS = {
-    "help", "setup", "profile", "format", "docs", "bench", "lock", "peers-lock", "test-slow",
-    "verify",
+    "help", "setup", "learning", "profile", "format", "docs", "bench", "lock", "peers-lock",
+    "test-slow", "verify",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rlox import PrioritizedReplayBuffer, _core
+from rlox import _core
 from rlox.learner.featured import Seeing
 from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
@@ -30,11 +30,21 @@ if TYPE_CHECKING:
 
 # A program that replaces one of these methods expects its own to be called.
 STEPS = ("_sample", "update", "target_q", "critic_loss", "actor_loss", "alpha_loss")
-PRIORITY_EPSILON = 1e-6  # keeps priorities above 0, so that every transition may be drawn again
 OBJECTS = (
     *("policy", "critic", "critic_target", "temperature"),
     *("actor_optimizer", "critic_optimizer", "alpha_optimizer"),
 )
+
+
+def figures(critic_loss: Any, actor_loss: Any, alpha_loss: Any, alpha: Any) -> dict[str, Any]:
+    """An update's figures under Stable-Baselines3's names; `alpha` is that after the update. A
+    fixed temperature has no loss (None)."""
+    told = {
+        "train/critic_loss": critic_loss,
+        "train/actor_loss": actor_loss,
+        "train/ent_coef": alpha,
+    }
+    return told if alpha_loss is None else told | {"train/ent_coef_loss": alpha_loss}
 
 
 def shown_alike(one: Seeing | None, other: Seeing | None) -> bool:
@@ -145,9 +155,8 @@ class NativeUpdate:
         noise = torch.randn(len(obs), model.act_dim, generator=model._act_generator)
         return self.core.act(self.actor.arrays[0], self._input(model, obs), noise.numpy())
 
-    def train_once(self, model: "SAC") -> tuple[float, float, float | None, float]:
-        """One update from a fresh batch: the losses of critics, actor and temperature (None for
-        one that is fixed), and alpha after it."""
+    def train_once(self, model: "SAC") -> dict[str, Any]:
+        """One update from a fresh batch, and its figures."""
         timing = model.timing
         with timing.add_time("sample"):
             batch: Any = model._draw()
@@ -179,8 +188,6 @@ class NativeUpdate:
                 ),
                 threads=self.threads,
             )
-        if isinstance(model.replay_buffer, PrioritizedReplayBuffer):
-            with timing.add_time("sample"):
-                priorities = td_errors + PRIORITY_EPSILON
-                model.replay_buffer.update_priorities(batch["indices"], priorities)
-        return critic_loss, actor_loss, alpha_loss, math.exp(self.log_alpha.arrays[0][0])
+        if "indices" in batch:
+            model._prioritize(batch["indices"], td_errors)
+        return figures(critic_loss, actor_loss, alpha_loss, math.exp(self.log_alpha.arrays[0][0]))

@@ -32,7 +32,9 @@ def test_a_regression_fails_the_gate_also_as_a_hook(commits: list[str]) -> None:
     assert (told["base"], told["head"]) == (light, heavy)
     assert row["verdict"] == "slower"
     assert row["restarts"] in (5, 10)
-    assert 2 < row["ci99"][0] < row["ratio"] < row["ci99"][1]
+    # Of few restarts on a busy machine the interval is wide; the verdict needs its lower end.
+    assert 1 + told["threshold"] < row["ci99"][0] < row["ratio"] < row["ci99"][1]
+    assert row["ratio"] > 5
     assert (done.returncode, told["exit_code"]) == (1, 1)
     assert done.stderr.endswith("rlox-opt gate: regression: 1 slower or larger\n")
 

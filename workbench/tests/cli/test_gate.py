@@ -11,8 +11,9 @@ from users_repository import git
 
 from rlox_opt.harness import packages
 
-# Forty times the work, so that no neighbour on the machine can hide it.
-COMMITS: list[dict[str, Any]] = [{"passes": 1}, {"passes": 40}, {"name": "raises"}]
+# A hundred times the work, so that no neighbour on the machine can hide it: beside a compiler and a
+# second run of these tests the interval of forty times the work began at 1.6.
+COMMITS: list[dict[str, Any]] = [{"passes": 1}, {"passes": 100}, {"name": "raises"}]
 QUICK = ("--restarts", "10", "--no-counts", "--json")
 
 
@@ -32,9 +33,7 @@ def test_a_regression_fails_the_gate_also_as_a_hook(commits: list[str]) -> None:
     assert (told["base"], told["head"]) == (light, heavy)
     assert row["verdict"] == "slower"
     assert row["restarts"] in (5, 10)
-    # Of few restarts on a busy machine the interval is wide; the verdict needs its lower end.
-    assert 1 + told["threshold"] < row["ci99"][0] < row["ratio"] < row["ci99"][1]
-    assert row["ratio"] > 5
+    assert 2 < row["ci99"][0] < row["ratio"] < row["ci99"][1]
     assert (done.returncode, told["exit_code"]) == (1, 1)
     assert done.stderr.endswith("rlox-opt gate: regression: 1 slower or larger\n")
 

@@ -55,15 +55,13 @@ def test_what_the_block_raises_comes_out_also_beside_a_load(tmp_path: Path) -> N
 
 
 def test_a_tool_does_not_outlive_the_program_that_runs_it(tmp_path: Path) -> None:
-    began, program = (
-        tmp_path / "began",
-        (
-            "import subprocess, sys\n"
-            "from asv_bench.injected import __main__ as command\n"
-            "tool = ['sh', '-c', 'echo > \"$0\"; sleep 600; :', sys.argv[1]]\n"
-            "command._run = lambda _: subprocess.run(tool).returncode\n"
-            "command.main(['probe'])\n"
-        ),
+    began = tmp_path / "began"
+    program = (
+        "import subprocess, sys\n"
+        "from asv_bench.injected import __main__ as command\n"
+        "tool = ['sh', '-c', 'echo > \"$0\"; sleep 600; :', sys.argv[1]]\n"
+        "command._run = lambda _: subprocess.run(tool).returncode\n"
+        "command.main(['probe'])\n"
     )
     with subprocess.Popen([sys.executable, "-c", program, str(began)], cwd=ROOT) as process:
         lines(began, at_least=1)

@@ -34,7 +34,7 @@ def pattern(text: str) -> re.Pattern[str]:
     try:
         found = re.compile(text)
         a_name = text.endswith((")", "]")) and "\\" not in text and not found.search(text)
-        return re.compile(f"{text}|{re.escape(text)}") if a_name else found
+        return re.compile(f"(?:{text}|{re.escape(text)})") if a_name else found
     except (re.error, RecursionError, OverflowError) as error:
         given = repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]} and so on")
         raise argparse.ArgumentTypeError(f"is {given}, no regular expression: {error}") from None

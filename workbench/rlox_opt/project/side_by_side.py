@@ -27,7 +27,7 @@ from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.machine import machine
 from rlox_opt.system.output import few, number_of
-from rlox_opt.system.patterns import beginning
+from rlox_opt.system.patterns import beginning, without_use
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -151,6 +151,8 @@ def measured(
         times = Comparison(names["time"], band, own=own)
         memory = Comparison(weighed, band, own=own)
         unmatched = thresholds.unmatched(project.settings.thresholds, [*names["time"], *weighed])
+        for part in without_use(arguments.bench, [*names["time"], *weighed, *missing]):
+            unmatched.append(f"--bench: {part!r} matches no benchmark")
         for line in unmatched:
             progress.say(line)
         broken = {side: {**of.broken} for side, of in packages.listed().items()}

@@ -1,8 +1,10 @@
-"""Patterns of names: shell patterns, and the fixed beginning of a regular expression."""
+"""Patterns of names: shell patterns; the fixed beginning and the alternatives of a regular
+expression."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 
 _PLAIN = re.compile(r"(?:[\w ,']|\\[^\w\s])*", re.ASCII)
@@ -21,7 +23,7 @@ def beginning(pattern: re.Pattern[str]) -> str:
     """The beginning of every text in which the pattern is found: its letters after `^`; "" if
     nothing is certain."""
     text = pattern.pattern
-    if not text.startswith("^") or _is_either(text) or pattern.flags & _OTHERWISE:
+    if not text.startswith("^") or len(_alternatives(text)) > 1 or pattern.flags & _OTHERWISE:
         return ""
     plain = _PLAIN.match(text, 1)
     found = plain[0] if plain else ""
@@ -30,11 +32,22 @@ def beginning(pattern: re.Pattern[str]) -> str:
     return re.sub(r"\\(.)", r"\1", found)
 
 
-def _is_either(text: str) -> bool:
-    """Whether a bar stands outside all groups, so that there are several beginnings."""
-    depth = 0
-    for part in _PARTS.findall(text):
-        depth += (part == "(") - (part == ")")
-        if part == "|" and not depth:
-            return True
-    return False
+def without_use(pattern: re.Pattern[str], names: Collection[str]) -> list[str]:
+    """The alternatives of a pattern, such as `a` and `b` of `a|b`, that no name holds."""
+    parts = _alternatives(pattern.pattern)
+    try:
+        found = [re.compile(part, pattern.flags) for part in parts]
+    except re.error:  # a part may need a group of another one
+        return []
+    return [part.pattern for part in found if not any(map(part.search, names))]
+
+
+def _alternatives(text: str) -> list[str]:
+    """What stands between the bars outside all groups."""
+    depth, start, found = 0, 0, []
+    for part in _PARTS.finditer(text):
+        depth += (part[0] == "(") - (part[0] == ")")
+        if part[0] == "|" and not depth:
+            found.append(text[start : part.start()])
+            start = part.end()
+    return [*found, text[start:]]

@@ -134,6 +134,11 @@ def test_a_pattern_that_matches_nothing_is_refused_with_names_that_exist(measure
         measure({}, {}, "--bench", "gea")
 
 
+def test_a_part_of_a_pattern_that_matches_nothing_is_told(measure: Measure) -> None:
+    found = measure({}, {}, "--bench", "gea|steady")
+    assert "--bench: 'gea' matches no benchmark" in found.notes
+
+
 class _Interrupting(Lines):
     """Ctrl-C at the eighth restart."""
 

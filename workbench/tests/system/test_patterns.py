@@ -1,10 +1,10 @@
-"""What every text that a pattern finds begins with."""
+"""What every text that a pattern finds begins with, and which of its alternatives find none."""
 
 import re
 
 import pytest
 
-from rlox_opt.system.patterns import beginning
+from rlox_opt.system.patterns import beginning, without_use
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,18 @@ def test_the_beginning_is_what_all_that_is_found_has(pattern: str, begins: str) 
 def test_a_pattern_that_knows_no_case_or_more_lines_says_nothing() -> None:
     for flag in (re.IGNORECASE, re.MULTILINE, re.VERBOSE):
         assert beginning(re.compile("^mod", flag)) == ""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "idle"),
+    [
+        ("Gae|Push", []),
+        ("Gae|Pull|Pop", ["Pull", "Pop"]),
+        (r"Pu(sh|ll)|[P|p]op|a\|b", ["[P|p]op", r"a\|b"]),
+        ("(?i)gae|pull", ["pull"]),
+        (r"(Gae)|\1x", []),
+        ("Gae|", []),
+    ],
+)
+def test_alternatives_that_no_name_holds_are_told(pattern: str, idle: list[str]) -> None:
+    assert without_use(re.compile(pattern), ["Gae(1)", "Push(4)"]) == idle

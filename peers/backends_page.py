@@ -11,7 +11,7 @@ from rlox_opt.views.model import Section, Table
 from rlox_opt.views.primitives import facts, left_out, measured, who
 
 HEADING = "Small networks, backend by backend"
-_BY_CRITERION = {"native": "ours, Rust", "burn": "Burn", "candle": "Candle"}
+_BY_CRITERION = {"native": "ours, Rust", "burn": "Burn", "candle": "Candle", "faer": "faer"}
 
 
 def summary(found: Mapping[str, Any]) -> Table:
@@ -31,7 +31,7 @@ def explained(found: Mapping[str, Any]) -> str:
     """How to read the table, in a few sentences."""
     steps = "; ".join(f"{family['name']}: {family['what']}" for family in found["families"])
     return (
-        f"{steps}. Medians with 95 % intervals, on {found['threads']} thread(s). The first three "
+        f"{steps}. Medians with 95 % intervals, on {found['threads']} thread(s). The first four "
         "columns are criterion's, without Python, one after the other; the others are called from "
         "Python, in turn, over restarts of their processes. All start from the same weights, and "
         "their numbers are those of plain NumPy in float64."

@@ -1,5 +1,6 @@
 """Further kinds of `rlox-opt peers` for this project: `backends`, steps of small networks in Burn,
-Candle, PyTorch and our own path; `threads`, from `sharing.py`; and `limits`, from `limits.py`."""
+Candle, faer, PyTorch and our own path; `threads`, from `sharing.py`; and `limits`, from
+`limits.py`."""
 
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ examples:
   rlox-opt peers backends
   rlox-opt peers backends --runs 3 --no-criterion      times what is called from Python alone
 
-Burn, Candle and this library's networks without Python are timed by criterion (cargo bench -p
-rlox-bench --bench nn_backends --features nn-backends). PyTorch, and this library called from
-Python, are timed in turn. All start from the same weights, and their results are first compared
-with plain NumPy in float64. Criterion times one backend after the other, so that no ratio is taken
-between its times and those from Python.
+Burn, Candle, faer's product and this library's networks without Python are timed by criterion
+(cargo bench -p rlox-bench --bench nn_backends --features nn-backends). PyTorch, and this library
+called from Python, are timed in turn. All start from the same weights, and their results are first
+compared with plain NumPy in float64. Criterion times one backend after the other, so that no ratio
+is taken between its times and those from Python.
 """
 
 
@@ -48,7 +49,7 @@ def add_to(kinds: Any) -> None:
         run,
         help="small networks in Burn, Candle, PyTorch and our own path",
         description="Time steps of small networks (DQN's TD step, PPO's step, a draw of SAC's "
-        "actor, a critic step) in several backends",
+        "actor, a critic step, a single layer) in several backends",
         about=_ABOUT,
     )
     add = parser.add_argument
@@ -145,6 +146,6 @@ def _wrong(answers: Path, checks: Checks) -> dict[str, dict[str, list[str]]]:
 
 def named(step: str, numbers: Any) -> Mapping[str, Any]:
     """A backend's numbers by name."""
-    if step != "sac_sample":
-        return {"params": numbers}
-    return {"action": numbers[:1].reshape(1, 1), "log_prob": numbers[1:].reshape(1, 1)}
+    if step == "sac_sample":
+        return {"action": numbers[:1].reshape(1, 1), "log_prob": numbers[1:].reshape(1, 1)}
+    return {"outputs": numbers.reshape(256, 256)} if step == "layer" else {"params": numbers}

@@ -135,3 +135,14 @@ def critic_step():
         return twins, loss
 
     return _training(make)
+
+
+def layer():
+    net, x = _net(inputs.LAYER, nn.ReLU, 0), torch.from_numpy(inputs.layer_rows())
+    outputs = _compiled(net.forward)
+
+    @torch.no_grad()
+    def call():
+        return outputs(x)
+
+    return Arm(call, lambda: {"outputs": call().numpy().copy()})

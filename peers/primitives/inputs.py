@@ -114,7 +114,7 @@ def values(n_steps, n_envs):
 # Where `peers backends` starts, by the same formulas as crates/rlox-bench/benches/nn_backends.
 LR, EPS, CLIP_RANGE, VF_COEF, ENT_COEF = 3e-4, 1e-5, 0.2, 0.5, 0.01
 Q_NET, VALUE_NET = (4, 64, 64, 2), (4, 64, 64, 1)
-ACTOR, CRITIC = (3, 256, 256, 2), (4, 256, 256, 1)
+ACTOR, CRITIC, LAYER = (3, 256, 256, 2), (4, 256, 256, 1), (256, 256)
 SECOND = 1_000_000  # where the numbers of the second network begin
 
 
@@ -159,3 +159,8 @@ def critic_batch(n=256):
     """Observations with actions `[n, 4]` and targets `[n]`."""
     columns = numbers(4 * n, 100_000).reshape(n, 4), numbers(n, 200_000)
     return tuple(x.astype(np.float32) for x in columns)
+
+
+def layer_rows(n=256):
+    """A layer's inputs `[n, 256]`."""
+    return numbers(n * LAYER[0], 100_000).reshape(n, -1).astype(np.float32)

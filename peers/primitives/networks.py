@@ -135,6 +135,12 @@ def critic_step(given: ModuleType) -> dict[str, Array]:
     return {"params": np.concatenate(moved)}
 
 
+def layer(given: ModuleType) -> dict[str, Array]:
+    """Outputs."""
+    net = Net(given, given.LAYER, True, 0)
+    return {"outputs": net.forward(np.asarray(given.layer_rows(), np.float64))}
+
+
 STEPS: dict[str, Callable[[ModuleType], dict[str, Array]]] = {
-    step.__name__: step for step in (dqn_step, ppo_step, sac_sample, critic_step)
+    step.__name__: step for step in (dqn_step, ppo_step, sac_sample, critic_step, layer)
 }

@@ -1,12 +1,15 @@
 """`rlox-opt peers backends`: what criterion wrote is read, and wrong numbers are left out."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import projects
 import pytest
+from rlox_opt.race.primitives import cases
 from rlox_opt.system.commands import CompileError, Done
 
 from peers import backends_page as report
@@ -74,6 +77,20 @@ def test_a_benchmark_that_does_not_build_says_so(monkeypatch: pytest.MonkeyPatch
         kinds.by_criterion(projects.HERE, threads=1)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_benchmark_builds_and_all_its_backends_compute_what_plain_numpy_does(
+    tmp_path: Path,
+) -> None:
+    """Nothing else compiles it. By `--test` criterion runs each backend once, and times nothing."""
+    command = ["cargo", *kinds._BENCH, *kinds._FEATURES, "--", "--test"]
+    of_run = {"RLOX_NN_ANSWERS": str(tmp_path), "RAYON_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=projects.HERE.root, env={**os.environ, **of_run}, check=True)
+    arms = {f"{step}_{of}" for step in networks.STEPS for of in ("native", "burn", "candle")}
+    assert {path.stem for path in tmp_path.iterdir()} == {*arms, "layer_faer"}
+    assert kinds._wrong(tmp_path, cases.checks(cases.folder(projects.HERE))) == {}
+
+
 def test_the_table_has_a_column_for_every_backend() -> None:
     found = {
         "threads": 1,
@@ -95,9 +112,9 @@ def test_the_table_has_a_column_for_every_backend() -> None:
         "build": {"profile": "release", "features": []},
     }
     table = report.summary(found)
-    assert table.columns == ("step", "ours, Rust", "Burn", "Candle", "torch, Python")
+    assert table.columns == ("step", "ours, Rust", "Burn", "Candle", "faer", "torch, Python")
     assert table.rows == [
-        ("dqn_step", "–", "191 µs (190 µs – 192 µs)", "–", "738 µs (730 µs – 750 µs)")
+        ("dqn_step", "–", "191 µs (190 µs – 192 µs)", "–", "–", "738 µs (730 µs – 750 µs)")
     ]
     for text in (report.markdown(found), report.page(found)):
         assert "candle is wrong: params is off by 1 (dqn" in text.replace("\\", "")

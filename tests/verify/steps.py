@@ -81,6 +81,8 @@ STEPS = (
                 "tests/workbench/cli/test_predict.py")),
     Step("engines", "torch, gymnasium and Stable-Baselines3 compute what plain NumPy does",
          tests=("tests/workbench/race/test_engines_are_right.py",)),
+    Step("backends", "Burn, Candle and faer compile and compute what plain NumPy does",
+         tests=("tests/peers",)),
     Step("rivals", "the rivals install from their locks and compute what plain NumPy does",
          tests=("tests/workbench/race/test_rivals.py",), limit_s=2 * HOUR),
     Step("pages", "a history of two thousand commits is drawn",

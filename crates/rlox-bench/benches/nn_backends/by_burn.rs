@@ -7,8 +7,8 @@ use burn::tensor::activation::{log_softmax, relu, tanh};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::cases::{
-    ACTOR, Activation, Arm, CLIP_RANGE, CRITIC, ENT_COEF, EPS, HALF_LOG_2PI, LR, Minibatch, Q_NET,
-    SECOND, Step, VALUE_NET, VF_COEF, critic_inputs, draw_inputs, params,
+    ACTOR, Activation, Arm, CLIP_RANGE, CRITIC, ENT_COEF, EPS, HALF_LOG_2PI, LAYER, LR, Minibatch,
+    Q_NET, SECOND, Step, VALUE_NET, VF_COEF, critic_inputs, draw_inputs, layer_inputs, params,
 };
 
 pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
@@ -57,6 +57,14 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
             };
             let twins = [0, SECOND].map(|start| Net::new(&CRITIC, start, &device));
             Box::new(Trained::new(twins.into(), loss))
+        }
+        Step::Layer => {
+            let device = Device::flex();
+            Box::new(Layer {
+                layer: Net::new(&LAYER, 0, &device),
+                x: matrix(&layer_inputs(), LAYER[0], &device),
+                y: None,
+            })
         }
     }
 }
@@ -261,5 +269,21 @@ impl Arm for Draw {
 
     fn answer(&mut self) -> Vec<f32> {
         self.drawn.clone()
+    }
+}
+
+struct Layer {
+    layer: Net,
+    x: Tensor<2>,
+    y: Option<Tensor<2>>,
+}
+
+impl Arm for Layer {
+    fn step(&mut self) {
+        self.y = Some(self.layer.forward(self.x.clone(), Activation::Relu));
+    }
+
+    fn answer(&mut self) -> Vec<f32> {
+        list(self.y.clone().unwrap())
     }
 }

@@ -4,8 +4,9 @@ use candle_core::{D, Device, Result, Tensor, Var};
 use candle_nn::optim::{AdamW, Optimizer, ParamsAdamW};
 
 use crate::cases::{
-    ACTOR, Activation, Arm, CLIP_RANGE, CRITIC, CRITIC_ROWS, ENT_COEF, EPS, HALF_LOG_2PI, LR,
-    Minibatch, Q_NET, SECOND, Step, VALUE_NET, VF_COEF, critic_inputs, draw_inputs, params,
+    ACTOR, Activation, Arm, CLIP_RANGE, CRITIC, CRITIC_ROWS, ENT_COEF, EPS, HALF_LOG_2PI, LAYER,
+    LR, Minibatch, Q_NET, SECOND, Step, VALUE_NET, VF_COEF, critic_inputs, draw_inputs,
+    layer_inputs, params,
 };
 
 pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
@@ -14,6 +15,7 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
         Step::Ppo => Box::new(PpoStep::new().unwrap()),
         Step::Actor => Box::new(Draw::new().unwrap()),
         Step::Critics => Box::new(Critics::new().unwrap()),
+        Step::Layer => Box::new(Layer::new().unwrap()),
     }
 }
 
@@ -278,5 +280,32 @@ impl Arm for Critics {
 
     fn answer(&mut self) -> Vec<f32> {
         flat(&[&self.twins[0], &self.twins[1]])
+    }
+}
+
+struct Layer {
+    layer: Net,
+    x: Tensor,
+    y: Option<Tensor>,
+}
+
+impl Layer {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            layer: Net::new(&LAYER, Activation::Relu, 0)?,
+            x: matrix(&layer_inputs(), LAYER[0])?,
+            y: None,
+        })
+    }
+}
+
+impl Arm for Layer {
+    fn step(&mut self) {
+        self.y = Some(self.layer.forward(&self.x).unwrap());
+    }
+
+    fn answer(&mut self) -> Vec<f32> {
+        let y = self.y.as_ref().unwrap().flatten_all();
+        y.unwrap().to_vec1().unwrap()
     }
 }

@@ -14,10 +14,18 @@ pub(crate) enum Step {
     Actor,
     /// One step of twin critics 4-256-256-1 (ReLU) towards given targets, on 256 transitions.
     Critics,
+    /// The outputs of a linear layer 256-256 on 256 rows: one product, and a bias.
+    Layer,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 4] = [Self::Dqn, Self::Ppo, Self::Actor, Self::Critics];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Dqn,
+        Self::Ppo,
+        Self::Actor,
+        Self::Critics,
+        Self::Layer,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -25,6 +33,7 @@ impl Step {
             Self::Ppo => "ppo_step",
             Self::Actor => "sac_sample",
             Self::Critics => "critic_step",
+            Self::Layer => "layer",
         }
     }
 }
@@ -34,7 +43,7 @@ pub(crate) trait Arm {
     /// Does it once more.
     fn step(&mut self);
     /// What the last one left: parameters as `torch.nn.Sequential` has them, network after network;
-    /// of a draw the action and its log-probability.
+    /// of a draw the action and its log-probability, of a layer its outputs.
     fn answer(&mut self) -> Vec<f32>;
 }
 
@@ -50,6 +59,7 @@ pub(crate) const Q_NET: [usize; 4] = [4, 64, 64, 2];
 pub(crate) const VALUE_NET: [usize; 4] = [4, 64, 64, 1];
 pub(crate) const ACTOR: [usize; 4] = [3, 256, 256, 2];
 pub(crate) const CRITIC: [usize; 4] = [4, 256, 256, 1];
+pub(crate) const LAYER: [usize; 2] = [256, 256];
 /// Where the second network's numbers start.
 pub(crate) const SECOND: usize = 1_000_000;
 
@@ -123,6 +133,13 @@ impl Minibatch {
 pub(crate) fn draw_inputs() -> (Vec<f32>, Vec<f32>) {
     (narrow(&numbers(3, 100_000)), narrow(&numbers(1, 200_000)))
 }
+
+/// A layer's inputs `[256, 256]`.
+pub(crate) fn layer_inputs() -> Vec<f32> {
+    narrow(&numbers(LAYER_ROWS * LAYER[0], 100_000))
+}
+
+pub(crate) const LAYER_ROWS: usize = 256;
 
 /// Observations with actions `[256, 4]` and targets `[256]`.
 pub(crate) fn critic_inputs() -> (Vec<f32>, Vec<f32>) {

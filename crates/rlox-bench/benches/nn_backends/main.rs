@@ -1,4 +1,5 @@
-//! Steps of small networks in Burn, in Candle and in our own `rlox_core::nn`, from the same weights.
+//! Steps of small networks in Burn, in Candle and in our own `rlox_core::nn`, from the same weights;
+//! of a single layer also in faer.
 //!
 //! Each backend's numbers are compared with our own before it is timed; one that differs is named
 //! and left out. With `RLOX_NN_ANSWERS=FOLDER` they are written there instead, as
@@ -15,6 +16,7 @@
 
 mod by_burn;
 mod by_candle;
+mod by_faer;
 mod cases;
 mod native;
 
@@ -24,13 +26,14 @@ use std::time::{Duration, Instant};
 use cases::{Arm, Step};
 use criterion::Criterion;
 
-/// Makes an arm at the start of a step.
-type Make = fn(Step) -> Box<dyn Arm>;
+/// Makes an arm at the start of a step. None if the backend does not have the step.
+type Make = fn(Step) -> Option<Box<dyn Arm>>;
 
-const BACKENDS: [(&str, Make); 3] = [
-    ("native", native::arm),
-    ("burn", by_burn::arm),
-    ("candle", by_candle::arm),
+const BACKENDS: [(&str, Make); 4] = [
+    ("native", |step| Some(native::arm(step))),
+    ("burn", |step| Some(by_burn::arm(step))),
+    ("candle", |step| Some(by_candle::arm(step))),
+    ("faer", by_faer::arm),
 ];
 
 const RTOL: f32 = 1e-4;
@@ -65,11 +68,11 @@ fn write(folder: &str, name: &str, numbers: &[f32]) {
 }
 
 /// How long `left` steps take, begun anew every [`STEPS`].
-fn timed(make: Make, step: Step, mut left: u64) -> Duration {
+fn timed(make: impl Fn() -> Box<dyn Arm>, mut left: u64) -> Duration {
     let mut total = Duration::ZERO;
     while left > 0 {
         let steps = left.min(STEPS);
-        let mut arm = make(step);
+        let mut arm = make();
         arm.step(); // makes what it keeps
         let start = Instant::now();
         for _ in 0..steps {
@@ -88,7 +91,8 @@ fn main() {
         let expected = answer(native::arm(step));
         let mut group = criterion.benchmark_group(step.name());
         for (backend, make) in BACKENDS {
-            let found = answer(make(step));
+            let Some(arm) = make(step) else { continue };
+            let found = answer(arm);
             let (name, n, wrong) = (step.name(), expected.len(), apart(&found, &expected));
             if let Some(folder) = &answers {
                 write(folder, &format!("{name}_{backend}.f32"), &found);
@@ -96,7 +100,8 @@ fn main() {
                 eprintln!("{backend} is left out of {name}: {wrong} of {n} numbers differ");
                 continue;
             }
-            group.bench_function(backend, |b| b.iter_custom(|n| timed(make, step, n)));
+            let begin = || make(step).expect("it has the step, as was seen");
+            group.bench_function(backend, |b| b.iter_custom(|n| timed(begin, n)));
         }
         group.finish();
     }

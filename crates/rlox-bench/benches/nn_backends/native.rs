@@ -1,13 +1,14 @@
 //! The steps by our own networks.
 
 use rlox_core::nn::adam::{Adam, Moments};
-use rlox_core::nn::ppo::{Actions, ActorCritic, Network, Ppo, Rollout};
+use rlox_core::nn::ppo::{ActorCritic, Network, Ppo, RolloutData, SampledActions};
 use rlox_core::nn::sac::squashed;
 use rlox_core::nn::{Activations, FlushDenormals, Mlp};
 
 use crate::cases::{
-    ACTOR, Activation, Arm, CLIP_RANGE, CRITIC, CRITIC_ROWS, ENT_COEF, EPS, LR, Minibatch, Q_NET,
-    SECOND, Step, VALUE_NET, VF_COEF, critic_inputs, draw_inputs, params,
+    ACTOR, Activation, Arm, CLIP_RANGE, CRITIC, CRITIC_ROWS, ENT_COEF, EPS, LAYER, LAYER_ROWS, LR,
+    Minibatch, Q_NET, SECOND, Step, VALUE_NET, VF_COEF, critic_inputs, draw_inputs, layer_inputs,
+    params,
 };
 
 const ADAM: Adam = Adam {
@@ -49,6 +50,10 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
                 grad_q: Vec::new(),
             })
         }
+        Step::Layer => Box::new(Layer {
+            layer: Learner::new(&LAYER, Activation::Relu, 0),
+            x: layer_inputs(),
+        }),
     }
 }
 
@@ -165,9 +170,9 @@ impl Arm for PpoStep {
             log_std: None,
         };
         let batch = &self.batch;
-        let rollout = Rollout {
+        let rollout = RolloutData {
             obs: &batch.obs,
-            actions: Actions::Discrete(&batch.actions),
+            actions: SampledActions::Discrete(&batch.actions),
             log_probs: &batch.log_probs,
             advantages: &batch.advantages,
             returns: &batch.returns,
@@ -224,5 +229,20 @@ impl Arm for Critics {
     fn answer(&mut self) -> Vec<f32> {
         let params = self.twins.each_ref().map(|critic| critic.params.clone());
         params.concat()
+    }
+}
+
+struct Layer {
+    layer: Learner,
+    x: Vec<f32>,
+}
+
+impl Arm for Layer {
+    fn step(&mut self) {
+        self.layer.forward(&self.x, LAYER_ROWS);
+    }
+
+    fn answer(&mut self) -> Vec<f32> {
+        self.layer.forward(&self.x, LAYER_ROWS).to_vec()
     }
 }

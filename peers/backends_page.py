@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlox_opt.views import html, units
@@ -16,31 +16,62 @@ _BY_CRITERION = {"native": "ours, Rust", "burn": "Burn", "candle": "Candle", "fa
 
 def summary(found: Mapping[str, Any]) -> Table:
     """A row for each step, a column for each backend."""
-    python = [row["name"] for row in found["engines"]]
-    columns = ("step", *_BY_CRITERION.values(), *(f"{name}, Python" for name in python))
-    rows = []
-    for case in found["cases"]:
-        rust = found["criterion"].get(case["family"], {})
-        times = {row["engine"]: row for row in case["rows"]}
-        cells = (_cell(rust.get(backend)) for backend in _BY_CRITERION)
-        rows.append((case["family"], *cells, *(_cell(times.get(name)) for name in python)))
-    return Table(columns, rows)
+    rust, python = by_criterion(found), from_python(found)
+    rows = [(*one, *other[1:]) for one, other in zip(rust.rows, python.rows, strict=True)]
+    called = (f"{name}, Python" for name in python.columns[1:])
+    return Table((*rust.columns, *called), rows)
+
+
+def by_criterion(found: Mapping[str, Any]) -> Table:
+    """What is timed without Python: a row for each step, a column for each backend."""
+    times = [found["criterion"].get(case["family"], {}) for case in found["cases"]]
+    return _times(found, _BY_CRITERION, times)
+
+
+def from_python(found: Mapping[str, Any]) -> Table:
+    """What is called from Python: a row for each step, a column for each engine."""
+    names = {engine["name"]: engine["name"] for engine in found["engines"]}
+    times = [{row["engine"]: row for row in case["rows"]} for case in found["cases"]]
+    return _times(found, names, times)
+
+
+def _times(
+    found: Mapping[str, Any], titles: Mapping[str, str], times: Sequence[Mapping[str, Any]]
+) -> Table:
+    """A row for each step of the times of the backends in `titles`."""
+    rows = [
+        (case["family"], *(_cell(of.get(name)) for name in titles))
+        for case, of in zip(found["cases"], times, strict=True)
+    ]
+    return Table(("step", *titles.values()), rows)
 
 
 def explained(found: Mapping[str, Any]) -> str:
-    """How to read the table, in a few sentences."""
+    """What the steps are, and how to read their times, in a few sentences."""
     steps = "; ".join(f"{family['name']}: {family['what']}" for family in found["families"])
+    return f"{steps}. {_how(found)}"
+
+
+def _how(found: Mapping[str, Any]) -> str:
     return (
-        f"{steps}. Medians with 95 % intervals, on {found['threads']} thread(s). The first four "
-        "columns are criterion's, without Python, one after the other; the others are called from "
-        "Python, in turn, over restarts of their processes. All start from the same weights, and "
-        "their numbers are those of plain NumPy in float64."
+        f"Medians with 95 % intervals, on {found['threads']} thread(s). Those without Python are "
+        "criterion's, of one backend after the other; the others are called from Python, in turn, "
+        "over restarts of their processes. All start from the same weights, and their numbers are "
+        "those of plain NumPy in float64."
     )
+
+
+def _what(found: Mapping[str, Any]) -> Table:
+    """A row for each step."""
+    rows = [(family["name"], family["what"]) for family in found["families"]]
+    return Table(("step", "what it is"), rows, left=2)
 
 
 def markdown(found: Mapping[str, Any]) -> str:
     """The whole document."""
-    lines = [f"# {HEADING}", "", explained(found), "", *table_lines(summary(found))]
+    lines = [f"# {HEADING}", "", _how(found), "", *table_lines(_what(found))]
+    lines += ["## Without Python", "", *table_lines(by_criterion(found))]
+    lines += ["## Called from Python", "", *table_lines(from_python(found))]
     lines += [f"- **{name}**: {text}" for name, text in who(found)]
     lines += [f"- {text}" for text in left_out(found)]
     lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
@@ -51,8 +82,9 @@ def page(found: Mapping[str, Any]) -> str:
     """One file that needs no other and no network."""
     engines = Table(("From Python", "What it is"), who(found), left=2)
     sections = [
-        Section("steps", "Steps", [explained(found)], [summary(found)]),
-        Section("engines", "From Python", [], [engines]),
+        Section("steps", "Steps", [_how(found)], [_what(found)]),
+        Section("rust", "Without Python", [], [by_criterion(found)]),
+        Section("python", "Called from Python", [], [from_python(found), engines]),
     ]
     return html.document(
         f"{measured(found)} and its peers",

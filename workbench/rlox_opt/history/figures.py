@@ -81,8 +81,6 @@ def figure(record: Mapping[str, Any], asked: str) -> str:
 
 def value(record: Mapping[str, Any], expression: str) -> float:
     """The value of an expression. Raises FigureError."""
-    if expression.isdigit():
-        return float(expression)
     call = _CALL.fullmatch(expression.strip())
     name, inside = (call[1], call[2]) if call else ("", expression.strip())
     arguments = [inside]
@@ -155,6 +153,8 @@ def _number(one: Any, n: int = 0) -> float:
 
 
 def _one(record: Any, path: str) -> float:
+    if _NUMBER.fullmatch(path):
+        return _number(path)
     numbers = _numbers(record, path)
     if len(numbers) > 1:
         raise FigureError(f"{path}: {len(numbers)} have it; name one, or derive one from all")

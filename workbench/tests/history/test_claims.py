@@ -205,6 +205,7 @@ def test_what_is_measured_must_be_there_or_nothing_would_ever_change(project: Pr
         ("table[peer=rlox].ci[1] d", "2"),
         ("table[of.verdict=ahead].speed .0f", "29870"),
         ("ratio(table[peer=rlox].speed, table[peer=sb3].speed) .2f", "29.87"),
+        ("ratio(table[peer=sb3].speed, 0.001) .0f", "1000000"),
         ("count(table[*]) d", "2"),
         ("count(table[peer=none]) d", "0"),
         ("min(table[*].speed) .0f", "1000"),

@@ -81,7 +81,8 @@ def test_a_training_takes_the_steps_of_theirs(env_id, optimizations, monkeypatch
     envs = [partial(gym.make, env_id, max_episode_steps=LIMITS[env_id])] * N_ENVS
     ours, before, rollouts, permutations = trained_by_us(envs, optimizations, monkeypatch)
     theirs, expected = trained_by_them(envs, before, rollouts, permutations, monkeypatch)
-    assert ours.update_path.startswith("native" if optimizations is None else "torch")
+    way = "native" if optimizations is None else "torch"
+    assert ours.rollout_path.startswith(way) and ours.update_path.startswith(way)
     for found, one in zip(rollouts, expected, strict=True):
         for name, tolerance in COLUMNS.items():
             scale = max(1.0, np.abs(one[name]).max())

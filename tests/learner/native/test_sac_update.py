@@ -1,5 +1,6 @@
 """SAC's native update against autograd, `torch.optim.Adam` and the torch path."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +145,11 @@ def test_one_update_is_that_of_autograd_and_adam(
             close(found["exp_avg"], expected["exp_avg"], 2e-6, 0.1 * terms)
             close(found["exp_avg_sq"], expected["exp_avg_sq"], 4e-6, 0.001 * terms)
     # So is a loss. Of two million draws, torch's own log pi of one action value is up to 1e-6 off
-    # that of float64 where |u| < 1, and so may the native one be. The actor's loss has alpha (at
-    # most 1) times log pi, the temperature's log alpha (0 or -2.3) times it.
-    of_log_pi = {"train/actor_loss": 2e-6, "train/ent_coef_loss": 5e-6}
+    # that of float64 where |u| < 1, and so may the native one be. Losses multiply it by:
+    alpha = {"auto": 1.0, "auto_0.1": 0.1, 0.3: 0.3}[arguments["ent_coef"]]
+    log_pis = {"train/actor_loss": alpha, "train/ent_coef_loss": -math.log(alpha)}
     for name, value in reference._figures.items():
-        rounding = of_log_pi.get(name, 5e-7) * arguments["act_dim"]
+        rounding = max(5e-7, 2e-6 * log_pis.get(name, 0.0)) * arguments["act_dim"]
         assert float(native._figures[name]) == pytest.approx(float(value), rel=2e-6, abs=rounding)
     draws = [model.replay_buffer.sample(50, seed=1) for model in models]
     for column, values in draws[0].items():  # the priorities show in the weights and the draw

@@ -26,8 +26,11 @@ def taken() -> list[tuple[str, int, int, int]]:
 
 
 def test_calls_are_noted_by_the_callers_clock_and_thread() -> None:
-    began = time.monotonic_ns()
-    record_spans(began)
+    before = began = 0
+    while not 0 < before - began < 100_000:  # the process may have lost its core in between
+        began = time.monotonic_ns()
+        record_spans(began)
+        before = time.monotonic_ns()
     call()
     other = threading.Thread(target=call)
     other.start()
@@ -38,8 +41,8 @@ def test_calls_are_noted_by_the_callers_clock_and_thread() -> None:
     assert [name for name, *_ in found] == ["compute_gae"] * 2
     assert {thread for _, thread, *_ in found} == {threading.get_native_id(), other.native_id}
     for _, _, begin, end in found:
-        # Rust takes the moment at which it reads its clock for `began`, and so is never late.
-        assert began <= begin <= end <= after
+        # The two clocks are one, read a moment apart.
+        assert before - 100_000 <= begin <= end <= after
     assert taken() == []
 
 

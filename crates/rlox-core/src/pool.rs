@@ -1,5 +1,6 @@
-//! Whether other threads can share work, and how many. Code that uses Rayon's pool or starts a helper
-//! asks here first: there may be no pool after a fork, no memory for threads, or no free core for them.
+//! Whether other threads can share work, how many, and how long one waits before it sleeps. Code that
+//! uses Rayon's pool or starts a helper asks here first: there may be no pool after a fork, no memory for
+//! threads, or no free core for them.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -101,6 +102,29 @@ pub(crate) fn wasted(time: Duration) {
         let until = began().elapsed() + time.min(LONGEST_WASTE) * ALONE_AFTER_WASTE;
         let nanos = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
         QUIET_AGAIN.fetch_max(nanos, Relaxed);
+    }
+}
+
+/// How long a waiting thread spins before it sleeps: about as long as it takes to wake a thread on a
+/// virtual machine, and a small part of a scheduler's time slice.
+pub(crate) const SPIN: Duration = Duration::from_micros(200);
+
+/// The time that a waiting loop has spun.
+#[derive(Default)]
+pub(crate) struct Spinning {
+    turns: u32,
+    began: Option<Instant>,
+}
+
+impl Spinning {
+    /// Whether to go on spinning: false after [`SPIN`]. The clock is read at every 64th turn only.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        if cfg!(loom) {
+            return false; // under loom a turn lets the other thread go on, so that none would ever sleep
+        }
+        self.turns += 1;
+        !self.turns.is_multiple_of(64)
+            || self.began.get_or_insert_with(Instant::now).elapsed() < SPIN
     }
 }
 

@@ -11,8 +11,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
-    __m256, __m512, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_storeu_ps,
-    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
+    __m256, __m512, _MM_HINT_T0, _mm_prefetch, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps,
+    _mm256_storeu_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
 };
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -299,6 +299,18 @@ pub(crate) fn best() -> Result<Level, RloxError> {
     };
     let best = LEVELS.iter().rfind(|level| allowed.contains(&level.name()));
     Ok(best.copied().unwrap_or(Level::Portable))
+}
+
+/// Asks the processor to bring the cache line at `at` into its first cache. `at` may lie anywhere.
+#[inline(always)]
+pub(crate) fn fetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: it changes nothing that a program can see, at whatever address.
+    unsafe {
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// The `N` elements of `from` that begin at `at`.

@@ -126,47 +126,52 @@ unsafe fn gemm_body<I: Sixteen>(
                 2.. if I::WIDE => 2,
                 _ => 1,
             };
-            let width = vectors * FLOATS;
-            // In place, the last vector of a row may go past the row's end, into the next row. It must
-            // not go past the end of `b`.
-            let in_place = ldb <= MAX_VECTORS * FLOATS && b.len() >= (depth - 1) * ldb + j + width;
-            let (panel, ld) = if in_place {
-                (&b[j..], ldb)
-            } else {
-                pack(b, ldb, j, left.min(width), width, depth, &mut packed);
-                (packed.as_slice(), width)
-            };
             // SAFETY: the caller has seen that the processor has the instructions of `I`.
             unsafe {
                 match vectors {
-                    4 => block.rows::<I, 6, 4>(panel, ld, j, c, &mut edge),
-                    2 => block.rows::<I, 12, 2>(panel, ld, j, c, &mut edge),
-                    _ if I::WIDE => block.rows::<I, 12, 1>(panel, ld, j, c, &mut edge),
-                    _ => block.rows::<I, 6, 1>(panel, ld, j, c, &mut edge),
+                    4 => block.columns::<I, 6, 4>(b, ldb, j, &mut packed, c, &mut edge),
+                    2 => block.columns::<I, 12, 2>(b, ldb, j, &mut packed, c, &mut edge),
+                    _ if I::WIDE => block.columns::<I, 12, 1>(b, ldb, j, &mut packed, c, &mut edge),
+                    _ => block.columns::<I, 6, 1>(b, ldb, j, &mut packed, c, &mut edge),
                 }
             }
-            j += width;
+            j += vectors * FLOATS;
         }
     }
 }
 
 /// Packs a panel: copies columns `j..j + used` of `depth` rows of `b`, and fills each row up with zeros
-/// to `width`.
+/// to V vectors.
+///
+/// # Safety
+/// The processor has the instructions of `I`.
 #[inline(always)]
-fn pack(
+unsafe fn pack<I: Sixteen, const V: usize>(
     b: &[f32],
     ldb: usize,
     j: usize,
     used: usize,
-    width: usize,
     depth: usize,
     packed: &mut Vec<f32>,
 ) {
+    let width = V * FLOATS;
     packed.resize(depth * width, 0.0);
     for p in 0..depth {
         let to = &mut packed[p * width..(p + 1) * width];
-        to[..used].copy_from_slice(&b[p * ldb + j..][..used]);
-        to[used..].fill(0.0);
+        let from = &b[p * ldb + j..][..used];
+        if used == width {
+            for v in 0..V {
+                // SAFETY: the caller has seen that the processor has the instructions of `I`; both
+                // slices have V vectors.
+                unsafe {
+                    let vector = I::read(from.as_ptr().add(v * FLOATS));
+                    I::write(vector, to.as_mut_ptr().add(v * FLOATS));
+                }
+            }
+        } else {
+            to[..used].copy_from_slice(from);
+            to[used..].fill(0.0);
+        }
     }
 }
 
@@ -180,6 +185,36 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
+    /// The columns of `c` from `j` on that a panel of `b` makes, V vectors wide. `packed` is memory for
+    /// the panel; `edge` is as in [`Self::part`].
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`.
+    #[inline(always)]
+    unsafe fn columns<I: Sixteen, const R: usize, const V: usize>(
+        &self,
+        b: &[f32],
+        ldb: usize,
+        j: usize,
+        packed: &mut Vec<f32>,
+        c: &mut [f32],
+        edge: &mut [f32],
+    ) {
+        let width = V * FLOATS;
+        // In place, the last vector of a row may go past the row's end, into the next row. It must not
+        // go past the end of `b`.
+        let in_place = ldb <= MAX_VECTORS * FLOATS && b.len() >= (self.depth - 1) * ldb + j + width;
+        // SAFETY: the caller has seen that the processor has the instructions of `I`.
+        unsafe {
+            if in_place {
+                self.rows::<I, R, V>(&b[j..], ldb, j, c, edge);
+            } else {
+                pack::<I, V>(b, ldb, j, (self.n - j).min(width), self.depth, packed);
+                self.rows::<I, R, V>(packed, width, j, c, edge);
+            }
+        }
+    }
+
     /// The columns of `c` from `j` on that a panel makes: tiles of R rows, then smaller tiles for the
     /// rows that are left. `edge` is as in [`Self::part`].
     ///

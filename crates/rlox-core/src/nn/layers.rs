@@ -2,7 +2,8 @@
 //! narrow layers, biases, activations, and their derivatives.
 #![allow(
     unsafe_code,
-    reason = "the compiler does not find the shuffles that transpose 16 x 16 elements"
+    reason = "the compiler neither finds the shuffles that transpose 16 x 16 elements, nor keeps the \
+              sums of several dot products in registers"
 )]
 #![allow(
     clippy::needless_range_loop,
@@ -13,7 +14,7 @@ use super::bfloat16::Precision;
 use super::gemm::{FLOATS, Strided};
 use super::mlp::grown;
 use crate::math::tanh_one;
-use crate::simd::{Instructions, kernel};
+use crate::simd::{Instructions, Sixteen, kernel};
 
 kernel! {
     /// Writes `weight`, `[out, in]`, transposed to `to`, `[in, ld]`. Elements of `to` beyond the first
@@ -84,63 +85,115 @@ kernel! {
     pub(super) fn dots(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f32]) = dots_body;
 }
 
+/// Four rows at a time, whose sums do not wait for each other.
+///
+/// # Safety
+/// The processor has the instructions of `I`.
 #[inline(always)]
-fn dots_body<I: Instructions>(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f32]) {
+unsafe fn dots_body<I: Sixteen>(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f32]) {
     let n_out = weight.len() / n_in;
-    let rows = y.len() / n_out;
-    for r in 0..rows {
-        let x = &x[r * n_in..(r + 1) * n_in];
-        let y = &mut y[r * n_out..(r + 1) * n_out];
-        let mut o = 0;
-        while o + 4 <= n_out {
-            y[o..o + 4].copy_from_slice(&dot::<I, 4>(x, &weight[o * n_in..(o + 4) * n_in]));
-            o += 4;
+    let (mut xs, mut ys) = (x.chunks_exact(4 * n_in), y.chunks_exact_mut(4 * n_out));
+    // SAFETY: the caller has seen that the processor has the instructions of `I`.
+    unsafe {
+        for (x, y) in xs.by_ref().zip(ys.by_ref()) {
+            dots_of_rows::<I, 4>(x, weight, n_in, y);
         }
-        while o < n_out {
-            [y[o]] = dot::<I, 1>(x, &weight[o * n_in..(o + 1) * n_in]);
-            o += 1;
+        let (x, y) = (xs.remainder(), ys.into_remainder());
+        for (x, y) in x.chunks_exact(n_in).zip(y.chunks_exact_mut(n_out)) {
+            dots_of_rows::<I, 1>(x, weight, n_in, y);
         }
     }
 }
 
-/// `x · w[o]` for `N` rows of `w`. The order of the sum does not depend on `N`, so neither do the
-/// results.
+/// [`dots`] of `R` rows.
+///
+/// # Safety
+/// The processor has the instructions of `I`.
 #[inline(always)]
-fn dot<I: Instructions, const N: usize>(x: &[f32], w: &[f32]) -> [f32; N] {
-    let n = x.len();
-    let w = &w[..N * n];
-    let mut found = [0.0f32; N];
+unsafe fn dots_of_rows<I: Sixteen, const R: usize>(
+    x: &[f32],
+    weight: &[f32],
+    n_in: usize,
+    y: &mut [f32],
+) {
+    let n_out = y.len() / R;
+    let mut o = 0;
+    while o < n_out {
+        let (weight, y) = (&weight[o * n_in..], &mut y[o..]);
+        // SAFETY: the caller has seen that the processor has the instructions of `I`.
+        o += unsafe {
+            match n_out - o {
+                4.. => tile_of_dots::<I, R, 4>(x, weight, n_in, y, n_out),
+                2.. => tile_of_dots::<I, R, 2>(x, weight, n_in, y, n_out),
+                _ => tile_of_dots::<I, R, 1>(x, weight, n_in, y, n_out),
+            }
+        };
+    }
+}
+
+/// `y[r, o] = x[r] · w[o]` for `R` rows of `x` and `N` of `w`, of `n` elements each; returns N. The rows
+/// of `y` are `ldy` elements apart. The order of a sum depends on neither R nor N, so neither do the
+/// results.
+///
+/// # Safety
+/// The processor has the instructions of `I`.
+#[inline(always)]
+unsafe fn tile_of_dots<I: Sixteen, const R: usize, const N: usize>(
+    x: &[f32],
+    w: &[f32],
+    n: usize,
+    y: &mut [f32],
+    ldy: usize,
+) -> usize {
+    assert!(x.len() >= R * n && w.len() >= N * n);
+    let mut totals = [[0.0; N]; R];
     let mut i = 0;
     if n >= FLOATS {
-        let mut sums = [[0.0f32; FLOATS]; N];
-        while i + FLOATS <= n {
-            let x = &x[i..i + FLOATS];
-            for o in 0..N {
-                let w = &w[o * n + i..][..FLOATS];
-                for l in 0..FLOATS {
-                    sums[o][l] = I::mul_add(x[l], w[l], sums[o][l]);
+        // SAFETY: the caller has seen that the processor has the instructions of `I`. The assertion says
+        // that sixteen floats lie at i <= n - 16 of each row.
+        unsafe {
+            let mut sums = [[I::splat(0.0); N]; R];
+            while i + FLOATS <= n {
+                for o in 0..N {
+                    let w = I::read(w.as_ptr().add(o * n + i));
+                    for r in 0..R {
+                        let x = I::read(x.as_ptr().add(r * n + i));
+                        sums[r][o] = I::mul_adds(x, w, sums[r][o]);
+                    }
+                }
+                i += FLOATS;
+            }
+            for r in 0..R {
+                for o in 0..N {
+                    let mut lanes = [0.0; FLOATS];
+                    I::write(sums[r][o], lanes.as_mut_ptr());
+                    totals[r][o] = sum_of(lanes);
                 }
             }
-            i += FLOATS;
-        }
-        let mut quarters = [[0.0f32; 4]; N];
-        for o in 0..N {
-            for l in 0..4 {
-                let sums = &sums[o];
-                quarters[o][l] = (sums[l] + sums[l + 4]) + (sums[l + 8] + sums[l + 12]);
-            }
-        }
-        for o in 0..N {
-            found[o] = (quarters[o][0] + quarters[o][2]) + (quarters[o][1] + quarters[o][3]);
         }
     }
     while i < n {
-        for o in 0..N {
-            found[o] = I::mul_add(x[i], w[o * n + i], found[o]);
+        for r in 0..R {
+            for o in 0..N {
+                totals[r][o] = I::mul_add(x[r * n + i], w[o * n + i], totals[r][o]);
+            }
         }
         i += 1;
     }
-    found
+    for r in 0..R {
+        y[r * ldy..][..N].copy_from_slice(&totals[r]);
+    }
+    N
+}
+
+/// The sum of sixteen lanes, by halving.
+#[inline(always)]
+fn sum_of(lanes: [f32; FLOATS]) -> f32 {
+    let mut quarters = [0.0; 4];
+    for l in 0..4 {
+        quarters[l] = (lanes[l] + lanes[l + 4]) + (lanes[l + 8] + lanes[l + 12]);
+    }
+    (quarters[0] + quarters[2]) + (quarters[1] + quarters[3])
 }
 
 kernel! {
@@ -223,24 +276,37 @@ kernel! {
 fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
     let n = sums.len();
     let mut j = 0;
-    // Sixteen columns at a time, so that their sums stay in registers over all rows.
+    // Whole vectors of columns, whose sums stay in registers over all rows. Each sum waits for that of
+    // the row before, so four vectors at a time.
+    while j + 4 * FLOATS <= n {
+        add_vectors::<4>(values, j, sums);
+        j += 4 * FLOATS;
+    }
     while j + FLOATS <= n {
-        let mut vector = [0.0f32; FLOATS];
-        for row in values.chunks_exact(n) {
-            let row = &row[j..j + FLOATS];
-            for l in 0..FLOATS {
-                vector[l] += row[l];
-            }
-        }
-        for l in 0..FLOATS {
-            sums[j + l] += vector[l];
-        }
+        add_vectors::<1>(values, j, sums);
         j += FLOATS;
     }
     for row in values.chunks_exact(n) {
         for i in j..n {
             sums[i] += row[i];
         }
+    }
+}
+
+/// [`add_columns`] for the V vectors of columns from `j` on.
+#[inline(always)]
+fn add_vectors<const V: usize>(values: &[f32], j: usize, sums: &mut [f32]) {
+    let mut vectors = [[0.0f32; FLOATS]; V];
+    for row in values.chunks_exact(sums.len()) {
+        let row = &row[j..j + V * FLOATS];
+        for v in 0..V {
+            for l in 0..FLOATS {
+                vectors[v][l] += row[v * FLOATS + l];
+            }
+        }
+    }
+    for (sum, column) in sums[j..].iter_mut().zip(vectors.as_flattened()) {
+        *sum += column;
     }
 }
 

@@ -4,15 +4,10 @@
 #[cfg(all(test, loom))]
 mod interleavings;
 
-use std::time::{Duration, Instant};
-
+use crate::pool::Spinning;
 use crate::sync::atomic::{AtomicU8, Ordering::*};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Mutex, MutexGuard, PoisonError, hint};
-
-/// How long a waiting thread spins before it sleeps: about as long as it takes to wake a thread on a
-/// virtual machine, and a small part of a scheduler's time slice.
-pub(super) const SPIN: Duration = Duration::from_micros(200);
 
 /// The states of an offer.
 mod state {
@@ -127,25 +122,6 @@ impl<W> Offer<W> {
                 _ => thread::park(),
             }
         }
-    }
-}
-
-/// The time that a waiting loop has spun.
-#[derive(Default)]
-struct Spinning {
-    turns: u32,
-    began: Option<Instant>,
-}
-
-impl Spinning {
-    /// Whether to go on spinning: false after [`SPIN`]. The clock is read at every 64th turn only.
-    fn goes_on(&mut self) -> bool {
-        if cfg!(loom) {
-            return false; // under loom a turn lets the other thread go on, so that none would ever sleep
-        }
-        self.turns += 1;
-        !self.turns.is_multiple_of(64)
-            || self.began.get_or_insert_with(Instant::now).elapsed() < SPIN
     }
 }
 

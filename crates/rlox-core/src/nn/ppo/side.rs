@@ -5,7 +5,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::RolloutData;
-use super::offer::{self, Done};
+use super::offer::Done;
 use crate::pool;
 
 /// The network of one side, in training.
@@ -134,7 +134,7 @@ impl Pace {
             return Duration::ZERO;
         }
         self.missed = 0;
-        alone.max(offer::SPIN) // at least what it takes to start or wake a thread
+        alone.max(pool::SPIN) // at least what it takes to start or wake a thread
     }
 }
 
@@ -184,6 +184,6 @@ mod tests {
         for _ in 1..MISSED {
             missed(&mut pace);
         }
-        assert_eq!(missed(&mut pace), offer::SPIN);
+        assert_eq!(missed(&mut pace), pool::SPIN);
     }
 }

@@ -21,13 +21,15 @@ mod critic;
 pub mod squashed;
 #[cfg(test)]
 mod tests;
+mod threads;
 
+use super::Mlp;
 use super::adam::{Adam, Moments};
-use super::{FlushDenormals, Mlp};
 use crate::error::check_len;
 use crate::{RloxError, pool};
 use actor::{BatchHalf, Half};
 use critic::QFunction;
+use threads::both;
 
 /// The parameters that an update changes, with Adam's moments.
 #[derive(Debug)]
@@ -175,9 +177,7 @@ impl Sac {
         self.check(&learners, batch)?;
         self.reserve(batch.reward.len())?;
         Ok(if two_threads && pool::threads() > 1 {
-            // The whole update runs in Rayon's pool, where each `join` costs less than from outside of
-            // it.
-            rayon::scope(|_| self.run(learners, batch, settings, true))
+            threads::in_pool(|| self.run(learners, batch, settings, true))
         } else {
             self.run(learners, batch, settings, false)
         })
@@ -356,21 +356,6 @@ fn split_at_mut<'a>(moments: &'a mut Moments<'_>, at: usize) -> (Moments<'a>, Mo
             exp_avg_sq: exp_avg_sq2,
         },
     )
-}
-
-/// Runs `a` and `b`, on two threads if asked to, with denormals as zero. The guard is made and dropped
-/// within each, since Rayon may run other work on a thread that waits.
-fn both(two_threads: bool, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
-    fn flushed(work: impl FnOnce()) {
-        let _flush = FlushDenormals::new();
-        work();
-    }
-    if two_threads {
-        rayon::join(|| flushed(a), || flushed(b));
-    } else {
-        flushed(a);
-        flushed(b);
-    }
 }
 
 /// The smaller number; NaN if either is NaN, so that a critic that has diverged shows. `f32::min` would

@@ -111,7 +111,7 @@ fn what_else_the_pool_does_meanwhile_keeps_denormals() {
         scope.spawn(|| {
             let half = || assert_eq!((0..1_000).map(black_box).sum::<u32>(), 499_500);
             while !done.load(Relaxed) {
-                rayon::scope(|_| both(true, half, || (0..9).for_each(|_| half())));
+                threads::in_pool(|| both(true, half, || (0..9).for_each(|_| half())));
             }
         });
         let all_keep = |_| rayon::broadcast(|_| kept()).into_iter().all(|kept| kept);
@@ -119,4 +119,11 @@ fn what_else_the_pool_does_meanwhile_keeps_denormals() {
         done.store(true, Relaxed);
         assert!(found);
     });
+}
+
+#[test]
+fn an_update_that_panics_ends_and_so_does_the_thread_that_was_kept_awake_for_it() {
+    let panics = || threads::in_pool(|| both(true, || (), || panic!("planned")));
+    assert!(thread::spawn(panics).join().is_err());
+    assert_eq!(threads::in_pool(|| 7), 7);
 }

@@ -301,11 +301,11 @@ pub(crate) fn best() -> Result<Level, RloxError> {
     Ok(best.copied().unwrap_or(Level::Portable))
 }
 
-/// Asks the processor to bring the cache line at `at` into its first cache. `at` may lie anywhere.
+/// Asks the processor to bring the cache line at `at` into its first cache.
 #[inline(always)]
-pub(crate) fn fetch<T>(at: *const T) {
+pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: it changes nothing that a program can see, at whatever address.
+    // SAFETY: every x86-64 has SSE, and a prefetch is a hint, which reads nothing, at whatever address.
     unsafe {
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }

@@ -2,11 +2,13 @@
 //! directly, and do not read the target's cache lines first. Rows that are copied soon are prefetched.
 #![allow(
     unsafe_code,
-    reason = "stores past the caches, and hints to them, are instructions of their own"
+    reason = "stores past the caches are instructions of their own"
 )]
 
 #[cfg(target_arch = "x86_64")]
 use std::slice;
+
+use crate::simd::prefetch;
 
 /// A type whose values can be copied byte by byte.
 ///
@@ -100,15 +102,9 @@ const EARLY: usize = 512;
 #[inline]
 pub(super) fn ask_for<T>(row: &[T]) {
     const { assert!(size_of::<T>() <= 64, "a line holds at least one element") };
-    #[cfg(target_arch = "x86_64")]
     for line in row.chunks(64 / size_of::<T>()).take(EARLY / 64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-
-        // SAFETY: every x86-64 has SSE, and a prefetch is a hint, which reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        prefetch(line.as_ptr());
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = row;
 }
 
 #[cfg(test)]

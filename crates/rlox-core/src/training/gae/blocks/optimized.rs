@@ -6,7 +6,7 @@
 )]
 
 use crate::Real;
-use crate::simd::{Instructions, fetch, kernel, load};
+use crate::simd::{Instructions, kernel, load, prefetch};
 use crate::training::scan::{self, STEPS};
 
 kernel! {
@@ -38,8 +38,8 @@ fn body<I: Instructions, T: Real>(
         // A block reads the value after its last step from the array, so the last step is done alone.
         if (STEPS..n).contains(&end) {
             let start = end - STEPS;
-            fetch_ahead(advantages, start);
-            fetch_ahead(returns, start);
+            prefetch_ahead(advantages, start);
+            prefetch_ahead(returns, start);
             let [value, next_value, reward, done]: [[T; STEPS]; 4] = [
                 load(values, start),
                 load(values, start + 1),
@@ -76,13 +76,13 @@ fn body<I: Instructions, T: Real>(
     }
 }
 
-/// How many steps ahead [`fetch_ahead`] looks: four cache lines of float32, eight of float64.
+/// How many steps ahead [`prefetch_ahead`] looks: four cache lines of float32, eight of float64.
 const AHEAD: usize = 64;
 
-/// Fetches the line of `results` that will be written [`AHEAD`] steps after the one at `start`. A
+/// Prefetches the line of `results` that will be written [`AHEAD`] steps after the one at `start`. A
 /// processor that writes downwards through an array may fetch each line only when it comes to it: where
 /// the arrays exceed the first cache, one of Intel's took twice as long.
 #[inline(always)]
-fn fetch_ahead<T>(results: &[T], start: usize) {
-    fetch(results.as_ptr().wrapping_add(start.saturating_sub(AHEAD)));
+fn prefetch_ahead<T>(results: &[T], start: usize) {
+    prefetch(results.as_ptr().wrapping_add(start.saturating_sub(AHEAD)));
 }

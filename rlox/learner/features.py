@@ -62,6 +62,11 @@ def with_channels_first(env: Any) -> Any:
     return turned
 
 
+def as_shown_by(env: Any, obs: Any) -> Any:
+    """`obs` of a trainer's environments, as its `env` shows them."""
+    return env.transpose_observations(obs) if "of_a_trainer" in vars(env) else obs
+
+
 def features_size(space: spaces.Space[Any]) -> int:
     """The numbers that networks get for one observation; a `Discrete` is one-hot."""
     if isinstance(space, spaces.Discrete):

@@ -1,10 +1,11 @@
 """Shows the progress of training: the latest values, a progress bar, TensorBoard."""
 
+import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -32,6 +33,7 @@ class Logger:
 
     def __init__(self, tensorboard_log: str | Path | None = None, verbose: int = 0) -> None:
         self.values: dict[str, float] = {}
+        self.begun_at = 0  # steps before the present run
         self._fresh: set[str] = set()  # figures recorded since they were last shown
         self.verbose = verbose
         self.handed_to: Any = None
@@ -56,7 +58,7 @@ class Logger:
     ) -> None:
         """Training goes from `num_timesteps` to `end`. A `new_run` gets a folder of its own;
         otherwise this trainer's run continues, or the last one in the folder."""
-        self._start, self._clock = num_timesteps, time.perf_counter()
+        self.begun_at, self._clock = num_timesteps, time.perf_counter()
         if self._folder is not None and (new_run or self._writer is None):
             if self._writer is not None:
                 self._writer.close()
@@ -110,6 +112,40 @@ class Logger:
         self._means[key] = total + float(value), n + 1
         self.record(key, (total + float(value)) / (n + 1), exclude)
 
+    def get_dir(self) -> str | None:
+        """The folder in which this run is logged; None if there is none."""
+        if self.handed_to is not None:
+            return cast("str | None", self.handed_to.get_dir())
+        return None if self._writer is None else self._writer.log_dir
+
+    @property
+    def dir(self) -> str | None:
+        """As `get_dir`."""
+        return self.get_dir()
+
+    def log(self, *texts: Any, level: int = logging.INFO) -> None:
+        """Print `texts` if figures are printed and `level` is INFO or above, or hand them on."""
+        if self.handed_to is not None:
+            self.handed_to.log(*texts, level=level)
+        elif self.verbose and level >= logging.INFO:
+            print(*texts)
+
+    def debug(self, *texts: Any) -> None:
+        """`log` at the level DEBUG."""
+        self.log(*texts, level=logging.DEBUG)
+
+    def info(self, *texts: Any) -> None:
+        """`log` at the level INFO."""
+        self.log(*texts)
+
+    def warn(self, *texts: Any) -> None:
+        """`log` at the level WARNING."""
+        self.log(*texts, level=logging.WARNING)
+
+    def error(self, *texts: Any) -> None:
+        """`log` at the level ERROR."""
+        self.log(*texts, level=logging.ERROR)
+
     @property
     def has_output(self) -> bool:
         """Whether figures are printed, written or handed on."""
@@ -148,7 +184,7 @@ class Logger:
     def dump(self, num_timesteps: int) -> None:
         """Show and write the present figures."""
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
-        self.values["time/fps"] = (num_timesteps - self._start) / elapsed
+        self.values["time/fps"] = (num_timesteps - self.begun_at) / elapsed
         fresh = {key: self.values[key] for key in (*self._fresh, "time/fps")}
         if self._progress is not None and self._task is not None:
             shown = [form.format(self.values[k]) for k, form in SHOWN.items() if k in self.values]

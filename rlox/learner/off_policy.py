@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from rlox.learner.environments import final_obs
 from rlox.learner.originals import originals
 from rlox.learner.saved import read, write
 from rlox.learner.spaces import flatten_obs, row_dtype
+from rlox.learner.their_names import SacNames
 from rlox.learner.torch_settings import torch_settings
 
 PRIORITY_EPSILON = 1e-6  # keeps priorities above 0, so that every transition may be drawn again
@@ -75,7 +76,7 @@ class LentStream:
             np.random.set_state(theirs)  # noqa: NPY002
 
 
-class OffPolicy(Algorithm):
+class OffPolicy(SacNames, Algorithm):
     """Collects transitions, and calls `train_once` for each update."""
 
     replay_buffer: ReplayBuffer | PrioritizedReplayBuffer
@@ -224,10 +225,32 @@ class OffPolicy(Algorithm):
         """Replace the replay buffer's transitions by those that `save_replay_buffer` wrote; of more
         than `buffer_size`, the latest are taken. ValueError if observations or actions have another
         size. `truncate_last_traj` is for hindsight replay, which this library does not have."""
-        columns = {name: column.numpy() for name, column in read(path, ".pkl").items()}
+        self._refill({name: column.numpy() for name, column in read(path, ".pkl").items()})
+
+    def _refill(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Replace the replay buffer by a new one of these transitions."""
         buffer = self._new_buffer()
         buffer.push_batch(*(columns[name] for name in COLUMNS))
         self.replay_buffer = buffer
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """As every trainer's. ValueError for a prioritised buffer that is not empty, whose draws
+        cannot begin anew."""
+        if seed is None:
+            return
+        held = self.replay_buffer
+        if isinstance(held, PrioritizedReplayBuffer) and held.size():
+            raise ValueError(
+                "prioritized: the draws of a buffer with priorities begin anew only while it is "
+                "empty; call set_random_seed before learn"
+            )
+        super().set_random_seed(seed)
+        self._explore_rng = np.random.default_rng(self._new_seed())
+        self._noise_stream = None  # which begins anew with each `learn`
+        if isinstance(held, ReplayBuffer) and held.size():
+            self._refill(cast(Any, held.transitions()))
+        else:
+            self.replay_buffer = self._new_buffer()
 
     def _step_and_update(self) -> None:
         timing, freq = self.timing, self.train_freq

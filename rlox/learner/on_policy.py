@@ -78,6 +78,11 @@ class OnPolicy(Algorithm):
         self._rollout_number = self._rank << 40 | self.num_timesteps
         return self._workers.collect(self) if self._workers else self.collect_rollout()
 
+    def set_random_seed(self, seed: int | None = None) -> None:
+        super().set_random_seed(seed)
+        if seed is not None and self._native_rollouts:
+            self._native_rollouts.begin_stream()
+
     def _streams(self) -> dict[str, Tensor]:
         native = self._native_rollouts
         more = {"native": torch.tensor([native.seed, native.collected])} if native else {}

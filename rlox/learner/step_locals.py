@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlox.learner.features import as_shown_by
 from rlox.learner.infos import TheirInfos, copied, told_apart
 
 if TYPE_CHECKING:
@@ -45,11 +46,12 @@ def step_locals(
     cut_short = (truncations & ~terminations).tolist()
     for info, truncated in zip(told, cut_short, strict=True):
         info["TimeLimit.truncated"] = truncated
+    env = model.get_env()
     return {
         "self": model,
-        "env": model.get_env(),
+        "env": env,
         "actions": np.array(actions),
-        "new_obs": copied(new_obs),
+        "new_obs": as_shown_by(env, copied(new_obs)),
         "rewards": np.array(rewards),
         "dones": dones,
         "infos": told,

@@ -3,14 +3,18 @@
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import nn
 
 from rlox.learner.classes import decoded
 
 if TYPE_CHECKING:
     from rlox.learner.acting import Acting
     from rlox.learner.logger import Logger
+    from rlox.learner.policies import Temperature
 
 
 # What Stable-Baselines3's trainers call on themselves, and a subclass there may override.
@@ -29,7 +33,9 @@ class TrainerNames:
 
     policy: Any
     logger: "Logger"
+    get_vec_normalize_env: Any
     _arguments: dict[str, Any]
+    _end: int
 
     def __init_subclass__(cls) -> None:
         """Warn of methods that no trainer here calls."""
@@ -49,16 +55,68 @@ class TrainerNames:
         return dict(decoded("policy_kwargs", self._arguments.get("policy_kwargs")) or {})
 
     @property
+    def policy_class(self) -> type:
+        """The class of the policy."""
+        return type(self.policy)
+
+    @property
     def tensorboard_log(self) -> str | None:
         """The folder for TensorBoard's event files."""
         folder = self.logger._folder
         return None if folder is None else str(folder)
+
+    # Private there, and yet read by many callbacks.
+
+    @property
+    def _total_timesteps(self) -> int:
+        """The number of steps at which the present `learn` ends."""
+        return self._end
+
+    @property
+    def _num_timesteps_at_start(self) -> int:
+        """The number of steps at which the present `learn` began."""
+        return self.logger.begun_at
+
+    @property
+    def _vec_normalize_env(self) -> Any:
+        return self.get_vec_normalize_env()
+
+
+class SacNames:
+    """The part of SAC that has these names, for reading."""
+
+    temperature: "Temperature"
+    alpha_optimizer: torch.optim.Adam | None
+    _arguments: dict[str, Any]
+    _buffer_size: int
+
+    @property
+    def buffer_size(self) -> int:
+        """The number of transitions that the replay buffer can hold."""
+        return self._buffer_size
+
+    @property
+    def ent_coef(self) -> float | str:
+        """The argument; `temperature()` is the present value."""
+        given: float | str = self._arguments["ent_coef"]
+        return given
+
+    @property
+    def log_ent_coef(self) -> torch.Tensor | None:
+        """The logarithm of the temperature; None for a fixed one."""
+        return self.temperature.log_alpha if self.temperature.learned else None
+
+    @property
+    def ent_coef_optimizer(self) -> torch.optim.Optimizer | None:
+        """The temperature's optimiser; None for a fixed one."""
+        return self.alpha_optimizer
 
 
 class TheirNames:
     """The part of a policy that has these names, for reading."""
 
     acting: "Acting | None"
+    parameters: Any
     _learns_by: torch.optim.Optimizer | None = None
 
     @property
@@ -82,6 +140,20 @@ class TheirNames:
         if self.acting is None:
             raise AttributeError("the policy belongs to no trainer, which would have its spaces")
         return self.acting
+
+    def parameters_to_vector(self) -> NDArray[np.float32]:
+        """All weights, one after another."""
+        weights = nn.utils.parameters_to_vector(self.parameters())
+        return weights.detach().cpu().numpy()
+
+    def load_from_vector(self, vector: NDArray[np.float32]) -> None:
+        """Set the weights to what `parameters_to_vector` gave. ValueError for another length."""
+        n = sum(one.numel() for one in self.parameters())
+        if len(vector) != n:
+            raise ValueError(f"vector: has {len(vector)} numbers, and the policy {n} weights")
+        device = next(self.parameters()).device
+        weights = torch.tensor(vector, dtype=torch.float32, device=device)
+        nn.utils.vector_to_parameters(weights, self.parameters())
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the optimiser, which a copy does not have."""

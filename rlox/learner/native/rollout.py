@@ -49,10 +49,14 @@ class NativeRollouts:
 
     def __init__(self, model: "PPO") -> None:
         self.model = model
-        self.seed = model._new_seed() + model._rank
-        self.collected = 0
+        self.begin_stream()
         self._said = ""
         self._known: tuple[nn.Module, ActorCriticNetworks, Watch] | None = None
+
+    def begin_stream(self) -> None:
+        """Begin the stream of random numbers anew."""
+        self.seed = self.model._new_seed() + self.model._rank
+        self.collected = 0
 
     def path(self) -> str:
         """How the trainer as it is now collects: see `PPO.rollout_path`."""

@@ -51,6 +51,15 @@ def test_what_somebody_put_into_a_page_neither_runs_nor_loads(
     assert harm(browser, written) == []
 
 
+def test_no_table_is_cut_in_a_window_of_1100(browser: "Browser", written: Path) -> None:
+    page = browser.new_page(viewport={"width": 1100, "height": 900})
+    page.goto(written.as_uri())
+    widths = page.evaluate(WIDTHS)
+    page.close()
+    assert widths
+    assert [name for name, inner, outer in widths if inner > outer] == []
+
+
 def test_no_table_of_the_history_is_cut_on_a_screen_of_1280(
     browser: "Browser", tmp_path: Path
 ) -> None:

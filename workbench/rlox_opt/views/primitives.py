@@ -77,7 +77,7 @@ def markdown(found: Mapping[str, Any]) -> str:
 def page(found: Mapping[str, Any]) -> str:
     """The page: one file that needs no other file and no network."""
     sections = [
-        Section("summary", "Who is ahead", [explained(found)], [summary(found)]),
+        Section("summary", "Who is ahead", [explained(found)], _by_family(summary(found))),
         *(
             Section(
                 family["name"],
@@ -102,6 +102,15 @@ def page(found: Mapping[str, Any]) -> str:
         sections,
         facts(found),
     )
+
+
+def _by_family(table: Table) -> list[Table]:
+    """`table` as one for each operation, which its caption names: so it fits a narrow window."""
+    families = dict.fromkeys(str(row[0]) for row in table.rows)
+    return [
+        Table(table.columns[1:], [row[1:] for row in table.rows if row[0] == name], name)
+        for name in families
+    ]
 
 
 def measured(found: Mapping[str, Any]) -> str:

@@ -88,21 +88,22 @@ def _on_arrays(function: Any, n: int, times: int) -> Call:
 def limit(by: str, threads: int, amount: float) -> tuple[Call, float]:
     """A call that does nothing but what an operation is limited by, on so many threads, and how
     much it does: floating-point operations, exponentials or bytes that are read and written. Copies
-    are of `amount` bytes a call."""
+    are of `amount` bytes a call. A call takes so many milliseconds that waking its threads does not
+    count."""
     library = _library()
     if by == "FLOP":
-        n, of = 500_000, _REGISTERS * _LEVELS[_core.instructions()][1] // 4
+        n, of = 5_000_000, _REGISTERS * _LEVELS[_core.instructions()][1] // 4
         numbers = ctypes.c_int64(n), ctypes.c_float(0.5), ctypes.c_float(1.0)
         one = partial(library.multiply_adds, *numbers)
         each = 2.0 * n * of
         every = [one] * threads
     elif by == "exponentials":
-        times = 5_000
+        times = 50_000
         every = [_on_arrays(library.exponentials, _IN_L1, times) for _ in range(threads)]
         each = float(_IN_L1 * times)
     else:
         n = max(16, int(amount / threads / 8) // 16 * 16)
-        times = max(1, 40_000_000 // n)
+        times = max(1, 200_000_000 // n)
         every = [_on_arrays(library.copy, n, times) for _ in range(threads)]
         each = 8.0 * n * times
     if threads == 1:

@@ -5,6 +5,7 @@ from typing import Any, Literal, TypedDict, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 __all__ = [
     "ActionSampler",
@@ -157,7 +158,7 @@ def ppo_update(
     threads: int = 1,
 ) -> tuple[tuple[float, float, float, float, float, float], int]: ...
 
-@final
+@disjoint_base
 class ReplayBuffer:
     def __new__(
         cls,

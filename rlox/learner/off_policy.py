@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -15,14 +15,14 @@ from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_flags, require_integers, require_one_of
 from rlox.learner.environments import final_obs
 from rlox.learner.originals import originals
+from rlox.learner.replay import COLUMNS, SacReplayBuffer, obs_dtype_of
 from rlox.learner.saved import read, write
-from rlox.learner.spaces import flatten_obs, row_dtype
+from rlox.learner.spaces import flatten_obs
 from rlox.learner.their_names import SacNames
 from rlox.learner.torch_settings import torch_settings
 
 PRIORITY_EPSILON = 1e-6  # keeps priorities above 0, so that every transition may be drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
-COLUMNS = ("obs", "next_obs", "action", "reward", "terminated", "truncated")
 
 
 class TrainFreq(NamedTuple):
@@ -139,16 +139,14 @@ class OffPolicy(SacNames, Algorithm):
         self._originals = originals(self.get_vec_normalize_env(), self.observation_space)
 
     def _new_buffer(self) -> ReplayBuffer | PrioritizedReplayBuffer:
-        buffer = PrioritizedReplayBuffer if self.prioritized else ReplayBuffer
-        obs_dtype: Literal["uint8", "float32"]
-        obs_dtype = "uint8" if row_dtype(self.observation_space) == np.uint8 else "float32"
-        return buffer(
-            self._buffer_size,
-            self.obs_dim,
-            self.act_dim,
-            obs_dtype=obs_dtype,
-            seed=self._new_seed(),
-        )
+        size, space, seed = self._buffer_size, self.observation_space, self._new_seed()
+        if self.prioritized:
+            dtype = obs_dtype_of(space)
+            return PrioritizedReplayBuffer(
+                size, self.obs_dim, self.act_dim, obs_dtype=dtype, seed=seed
+            )
+        limits = self._bootstraps_time_limits
+        return SacReplayBuffer(size, space, self.act_dim, self.n_envs, seed, limits, self.device)
 
     def _draw(self) -> Any:
         """A batch from the replay buffer, as NumPy arrays."""

@@ -32,7 +32,7 @@ use crate::numbers::{seed as convert_seed, size};
 /// ------
 /// ValueError
 ///     A dimension below 1, an unknown dtype, more memory than there is.
-#[pyclass(frozen, module = "rlox._core")]
+#[pyclass(frozen, subclass, module = "rlox._core")]
 pub struct ReplayBuffer {
     inner: ByObs<buffer::ReplayBuffer<f32>, buffer::ReplayBuffer<u8>>,
     memory: SampleMemory,

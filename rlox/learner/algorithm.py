@@ -263,7 +263,6 @@ class Algorithm(Seeded, InEnvs, Saved):
     @learning_rate.setter
     def learning_rate(self, given: Any) -> None:
         self._learning_rate = Scheduled("learning_rate", given)
-        self._arguments |= plain({"learning_rate": given})
         for part in (getattr(self, name) for name in self._state):
             for group in part.param_groups if isinstance(part, torch.optim.Optimizer) else ():
                 group["lr"] = self._learning_rate.value
@@ -286,13 +285,13 @@ class Algorithm(Seeded, InEnvs, Saved):
         return max(0.0, 1.0 - self.num_timesteps / self._end) if self._end else 1.0
 
     def _follow_schedules(self, *optimizers: Any) -> None:
-        """Set the learning rate for the rest of training. A learning rate that was given as a
-        number is not set, so that a callback may change it."""
-        if self._learning_rate.moves:
-            rate = self._learning_rate.at(self._current_progress_remaining)
-            for optimizer in optimizers:
-                for group in optimizer.param_groups:
-                    group["lr"] = rate
+        """Set what is scheduled to its value for the rest of training. A learning rate that was
+        given as a number is not set, so that a callback may change it."""
+        for scheduled in self._schedules():
+            scheduled.at(self._current_progress_remaining)
+        for optimizer in optimizers if self._learning_rate.moves else ():
+            for group in optimizer.param_groups:
+                group["lr"] = self._learning_rate.value
 
     def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
         """The policy's actions as the environment takes them."""

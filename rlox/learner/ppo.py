@@ -40,7 +40,7 @@ from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.on_policy import OnPolicy
 from rlox.learner.policies import ActorCritic
 from rlox.learner.policy_arguments import ppo_policy, with_sde
-from rlox.learner.schedules import Schedule, Scheduled
+from rlox.learner.schedules import Present, Schedule, scheduled
 from rlox.learner.their_names import KnownOptimizer
 
 # Defaults of `PPO("MlpPolicy", env)`, which are Stable-Baselines3's, and of `PPO(env)`.
@@ -122,6 +122,8 @@ class PPO(OnPolicy):
 
     policy: ActorCritic
     optimizer: Any = KnownOptimizer()
+    clip_range: Any = Present(np.inf)
+    clip_range_vf: Any = Present(may_miss=True)
     _state: tuple[str, ...] = ("policy", "optimizer")
     _their_parts: ClassVar[Mapping[str, str]] = {
         "policy": "policy",
@@ -213,12 +215,8 @@ class PPO(OnPolicy):
         # Python numbers, since what is computed from them is saved.
         self.n_steps, self.batch_size, self.n_epochs = int(n_steps), int(batch_size), int(n_epochs)
         self.gamma, self.gae_lambda = float(gamma), float(gae_lambda)
-        self._clip_range = Scheduled("clip_range", clip_range, np.inf)
-        self._clip_range_vf, self.clip_range_vf = None, None
-        if clip_range_vf is not None:
-            self._clip_range_vf = Scheduled("clip_range_vf", clip_range_vf)
-            self.clip_range_vf = self._clip_range_vf.value
-        self.clip_range, self.max_grad_norm = self._clip_range.value, float(max_grad_norm)
+        self.clip_range, self.clip_range_vf = clip_range, clip_range_vf
+        self.max_grad_norm = float(max_grad_norm)
         self.target_kl = None if target_kl is None else float(target_kl)
         self.ent_coef, self.vf_coef, self.collector = float(ent_coef), float(vf_coef), collector
         self.normalize_advantage = bool(normalize_advantage)
@@ -290,10 +288,6 @@ class PPO(OnPolicy):
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
         self._follow_schedules(self.optimizer)
-        if self._clip_range.moves:
-            self.clip_range = self._clip_range.at(self._current_progress_remaining)
-        if self._clip_range_vf is not None and self._clip_range_vf.moves:
-            self.clip_range_vf = self._clip_range_vf.at(self._current_progress_remaining)
         if self._native is not None and not self._native.fits(self):
             self._choose_update()
         learner: Any = self._workers or self._native
@@ -348,7 +342,7 @@ class PPO(OnPolicy):
         """The object that learns from a minibatch. Compiled graphs are kept, together with the
         objects that they were compiled for."""
         form = switchboard.MINIBATCH.of(self.optimizations)
-        if self._clip_range.moves or self.clip_range_vf is not None:
+        if scheduled(self, "clip_range").moves or self.clip_range_vf is not None:
             form = EagerMinibatch  # a compiled graph contains the range as a constant
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._minibatches:

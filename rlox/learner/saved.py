@@ -155,8 +155,8 @@ class Saved:
         streams = self._streams()
         # A file cannot contain functions.
         schedules = {one.name: one.function for one in self._schedules()}
-        moving = {name: of for name, of in schedules.items() if of is not None}
-        first = {name: float(of(1.0)) for name, of in moving.items()}
+        moving = {name for name, function in schedules.items() if function is not None}
+        first = {one.name: one.first for one in self._schedules()}
         derived = {name for name in DERIVED if self._arguments.get(name) in (None, -1, "auto")}
         present = self._arguments.keys() - derived
         set_since = plain({name: one for name, one in vars(self).items() if name in present})
@@ -170,7 +170,7 @@ class Saved:
             "algorithm": type(self).__name__,
             "env_id": self.env_id,
             "arguments": arguments,
-            "lost": sorted({*self._lost} - schedules.keys() | moving.keys()),
+            "lost": sorted({*self._lost} - schedules.keys() | moving),
             "spaces": (as_saved(self.observation_space), as_saved(self.action_space)),
             "num_timesteps": self.num_timesteps,
             "n_updates": self._n_updates,

@@ -29,6 +29,11 @@ class Scheduled:
         """Whether its value may change."""
         return self.function is not None
 
+    @property
+    def first(self) -> float:
+        """Its value at the start."""
+        return self.value if self.function is None else float(self.function(1.0))
+
     def at(self, remaining: float) -> float:
         """Its value when the part `remaining` of training is left."""
         if self.function is not None:
@@ -36,3 +41,28 @@ class Scheduled:
             require_numbers(0, self.maximum, **{self.name: found})
             self.value = float(found)
         return self.value
+
+
+class Present:
+    """An attribute of a trainer that reads as the present value of a `Scheduled`. It can be set to
+    a number or a function, or to None if it `may_miss`."""
+
+    def __init__(self, maximum: float = LARGEST, may_miss: bool = False) -> None:
+        self._maximum, self._may_miss = maximum, may_miss
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        held = scheduled(model, self._name)
+        return None if held is None else held.value
+
+    def __set__(self, model: Any, given: Any) -> None:
+        missing = given is None and self._may_miss
+        held = None if missing else Scheduled(self._name, given, self._maximum)
+        vars(model)[self._name] = held
+
+
+def scheduled(model: Any, name: str) -> Any:
+    """The `Scheduled` behind an attribute that is a `Present`; None if it is missing."""
+    return vars(model)[name]

@@ -327,13 +327,15 @@ def test_arguments_that_do_not_fit_are_named() -> None:
         native.train(model, rollout._replace(obs=rollout.obs.double()))
     with pytest.raises(ValueError, match="returns: has shape"):
         native.train(model, rollout._replace(returns=rollout.returns[1:]))
-    model.clip_range = -0.1
-    with pytest.raises(ValueError, match=r"clip_range: is -0\.1, expected at least 0"):
-        native.train(model, rollout)
     widths, _, moments = native.actor
-    with pytest.raises(ValueError, match='actor: has activation "gelu"'):
-        _core.ppo_update(
-            (widths, "gelu", moments), native.critic, None, tuple(c.numpy() for c in rollout),
-            np.arange(8), 0, batch_size=8, clip_range=0.2, normalize_advantage=True, ent_coef=0.0,
-            vf_coef=0.5, max_grad_norm=0.5, lr=1e-3, betas=(0.9, 0.999), eps=1e-5,
-        )  # fmt: skip
+    for activation, clip_range, said in (
+        ("tanh", -0.1, r"clip_range: is -0\.1, expected at least 0"),
+        ("gelu", 0.2, 'actor: has activation "gelu"'),
+    ):
+        with pytest.raises(ValueError, match=said):
+            _core.ppo_update(
+                (widths, activation, moments), native.critic, None,
+                tuple(c.numpy() for c in rollout), np.arange(8), 0, batch_size=8,
+                clip_range=clip_range, normalize_advantage=True, ent_coef=0.0, vf_coef=0.5,
+                max_grad_norm=0.5, lr=1e-3, betas=(0.9, 0.999), eps=1e-5,
+            )  # fmt: skip

@@ -193,3 +193,26 @@ def test_a_figure_is_written_once(tmp_path, capsys):
     assert "custom/twice" in shown
     assert "custom/once" not in shown
     assert logger.values["custom/once"] == 1
+
+
+@pytest.mark.parametrize("name", ["clip_range", "clip_range_vf"])
+def test_a_clip_range_may_be_set_to_a_number_or_a_schedule(tmp_path, name):
+    """A function raised an error that did not name it, and a number did not replace a schedule."""
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", **{name: lambda left: 0.3 * left}, **PPO_SMALL)
+    assert getattr(model, name) == 0.3
+    setattr(model, name, 0.05)
+    assert getattr(model.learn(32), name) == 0.05
+    model.save(tmp_path / "model")
+    with warnings.catch_warnings(action="error"):
+        assert getattr(rlox.PPO.load(tmp_path / "model"), name) == 0.05
+    setattr(model, name, lambda left: 0.2 * left)
+    assert getattr(model.learn(64), name) == pytest.approx(0.2 * model._current_progress_remaining)
+    model.save(tmp_path / "model")
+    with pytest.warns(UserWarning, match=rf"^{name}: .* cannot hold"):
+        assert getattr(rlox.PPO.load(tmp_path / "model"), name) == 0.2
+    with pytest.raises(ValueError, match=f"{name} must be at least 0"):
+        setattr(model, name, -1.0)
+    if name == "clip_range_vf":
+        model.clip_range_vf = None
+        model.learn(32).save(tmp_path / "model")
+        assert rlox.PPO.load(tmp_path / "model").clip_range_vf is None

@@ -148,6 +148,18 @@ def compare(
     }
 
 
+def missing_for(tasks: Sequence[str]) -> str | None:
+    """What to install for the environments of `tasks`; None if they can be made."""
+    import gymnasium
+
+    for task in tasks:
+        try:
+            gymnasium.make(TASKS[task]["env_id"]).close()
+        except gymnasium.error.DependencyNotInstalled as missing:
+            return f"{task}: {missing}; `make learning` installs all that the tasks need"
+    return None
+
+
 def random_return(env_id: str, episodes: int = 50) -> float:
     """Mean return of uniformly random actions."""
     import gymnasium

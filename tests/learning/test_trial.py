@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import seeds
 import trial
 from rlox_opt.race import environments as racing
 
@@ -124,3 +125,11 @@ def test_a_driver_evaluates_the_policy_that_it_has_trained(driver: str, tmp_path
     assert outcome.steps == 2048
     assert len(returns) == 100
     assert 5 < min(returns) < max(returns) <= 500
+
+
+def test_what_a_task_needs_is_told_before_it_is_trained(monkeypatch):
+    assert seeds.missing_for(["ppo-cartpole", "sac-pendulum"]) is None
+    monkeypatch.setitem(sys.modules, "Box2D", None)  # an import of it fails
+    said = seeds.missing_for(["ppo-cartpole", "ppo-lunarlander"])
+    assert said.startswith("ppo-lunarlander: Box2D is not installed")
+    assert said.endswith("`make learning` installs all that the tasks need")

@@ -232,6 +232,9 @@ def main() -> int:
     asked = parser.parse_args()
     if unknown := set(asked.tasks) - set(PLAN):
         parser.error(f"tasks: {', '.join(unknown)}: there are {', '.join(PLAN)}")
+    tasks = [task for task in PLAN if rows_of(task, asked.out)] if asked.tell else asked.tasks
+    if missing := seeds.missing_for(tasks or list(PLAN)):
+        parser.error(missing)
     try:
         if not asked.tell:
             run(asked.tasks or list(PLAN), asked.out, asked.at_once, asked.until, asked.commit)

@@ -54,6 +54,8 @@ class Present:
         self._name = name
 
     def __get__(self, model: Any, owner: type) -> Any:
+        if model is None:  # asked of the class
+            return self
         held = scheduled(model, self._name)
         return None if held is None else held.value
 

@@ -177,7 +177,7 @@ def told(task: str, rows: Sequence[Row], random: float) -> list[str]:
             title,
             *(f"{np.mean(v):.1f} ({np.std(v, ddof=1):.1f})" for v in (reference, ours)),
             "{:+.1f} to {:+.1f}".format(*difference),
-            f"{lost:.1%}",
+            f"{lost:.1%}" if math.isfinite(lost) else f"over {MOST:.0%}",
             verdict(lost, gained) if whole else "",
             pairs,
         ]

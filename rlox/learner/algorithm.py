@@ -130,8 +130,7 @@ class Algorithm(Seeded, InEnvs, Saved):
         if seed is not None:
             self.action_space.seed(root + self._rank)
         self._act_generator = self._generator()
-        if self._workers:
-            self._act_generator.manual_seed(self._act_generator.initial_seed() + self._rank)
+        self._draw_apart()
         self._predict_generator = self._generator()
 
         self.compilations: list[Compilation] = []

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_flags, require_integers, require_one_of
 from rlox.learner.environments import final_obs
 from rlox.learner.originals import originals
-from rlox.learner.replay import COLUMNS, SacReplayBuffer, obs_dtype_of
+from rlox.learner.replay import SacReplayBuffer, fill, obs_dtype_of
 from rlox.learner.saved import read, write
 from rlox.learner.spaces import flatten_obs
 from rlox.learner.their_names import SacNames
@@ -223,12 +223,9 @@ class OffPolicy(SacNames, Algorithm):
         """Replace the replay buffer's transitions by those that `save_replay_buffer` wrote; of more
         than `buffer_size`, the latest are taken. ValueError if observations or actions have another
         size. `truncate_last_traj` is for hindsight replay, which this library does not have."""
-        self._refill({name: column.numpy() for name, column in read(path, ".pkl").items()})
-
-    def _refill(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Replace the replay buffer by a new one of these transitions."""
+        columns = {name: column.numpy() for name, column in read(path, ".pkl").items()}
         buffer = self._new_buffer()
-        buffer.push_batch(*(columns[name] for name in COLUMNS))
+        fill(buffer, columns)
         self.replay_buffer = buffer
 
     def set_random_seed(self, seed: int | None = None) -> None:
@@ -244,11 +241,11 @@ class OffPolicy(SacNames, Algorithm):
             )
         super().set_random_seed(seed)
         self._explore_rng = np.random.default_rng(self._new_seed())
-        self._noise_stream = None  # which begins anew with each `learn`
-        if isinstance(held, ReplayBuffer) and held.size():
-            self._refill(cast(Any, held.transitions()))
-        else:
-            self.replay_buffer = self._new_buffer()
+        self._noise_stream = None  # it is made anew when noise is drawn next
+        buffer = self._new_buffer()
+        if isinstance(held, ReplayBuffer):
+            fill(buffer, held.transitions())
+        self.replay_buffer = buffer
 
     def _step_and_update(self) -> None:
         timing, freq = self.timing, self.train_freq

@@ -8,7 +8,7 @@ import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from rlox import ReplayBuffer
+from rlox import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.learner.features import in_order
 from rlox.learner.spaces import flatten_obs, row_dtype, row_length, unflattened
 
@@ -54,9 +54,16 @@ class SacReplayBuffer(ReplayBuffer):
         )  # fmt: skip
         return made  # type: ignore[no-any-return]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """What is copied or pickled is as this buffer, but draws from the beginning of its seed."""
-        return refilled, (self._made_of, dict(self.transitions()) if len(self) else None)
+    # What is copied or pickled holds the same, but draws from the beginning of its seed.
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self._made_of
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return self.transitions()
+
+    def __setstate__(self, columns: Mapping[str, Any]) -> None:
+        fill(self, columns)
 
     def add(
         self,
@@ -117,32 +124,33 @@ class SacReplayBuffer(ReplayBuffer):
     @property
     def actions(self) -> NDArray[np.float32]:
         """Actions in [-1, 1]."""
-        return self._steps("action")
+        return self._steps("action")[0]
 
     @property
     def rewards(self) -> NDArray[np.float32]:
         """Rewards."""
-        return self._steps("reward")
+        return self._steps("reward")[0]
 
     @property
     def dones(self) -> NDArray[np.float32]:
         """1 for a step that ended its episode."""
-        ended: NDArray[np.bool_] = self._steps("terminated") | self._steps("truncated")
+        ended: NDArray[np.bool_] = np.logical_or(*self._steps("terminated", "truncated"))
         return ended.astype(np.float32)
 
     @property
     def timeouts(self) -> NDArray[np.float32]:
         """1 for a step whose episode a time limit ended."""
-        return self._steps("truncated").astype(np.float32)
+        return self._steps("truncated")[0].astype(np.float32)
 
-    def _steps(self, name: str) -> NDArray[Any]:
+    def _steps(self, *names: str) -> list[NDArray[Any]]:
+        """These columns of the transitions, `[steps, n_envs, …]`."""
         columns: Mapping[str, Any] = self.transitions()
-        column: NDArray[Any] = columns[name]
-        whole = column[len(column) % self.n_envs :]  # the oldest step may be overwritten in part
-        return whole.reshape(-1, self.n_envs, *column.shape[1:])
+        begun = len(self) % self.n_envs  # transitions of the oldest step, of which some are gone
+        found = (columns[name][begun:] for name in names)
+        return [column.reshape(-1, self.n_envs, *column.shape[1:]) for column in found]
 
     def _observations(self, name: str) -> Any:
-        rows = self._steps(name)
+        (rows,) = self._steps(name)
         found = unflattened(rows.reshape(-1, rows.shape[-1]), self.observation_space)
         if isinstance(found, dict):
             return {key: self._by_step(part) for key, part in found.items()}
@@ -152,9 +160,6 @@ class SacReplayBuffer(ReplayBuffer):
         return part.reshape(-1, self.n_envs, *(part.shape[1:] or (1,)))
 
 
-def refilled(made_of: tuple[Any, ...], columns: Mapping[str, Any] | None) -> SacReplayBuffer:
-    """The buffer of these arguments, which holds these transitions."""
-    buffer = SacReplayBuffer(*made_of)
-    if columns is not None:
-        buffer.push_batch(*(columns[name] for name in COLUMNS))
-    return buffer
+def fill(buffer: ReplayBuffer | PrioritizedReplayBuffer, columns: Mapping[str, Any]) -> None:
+    """Push the transitions `columns` into `buffer`."""
+    buffer.push_batch(*(columns[name] for name in COLUMNS))

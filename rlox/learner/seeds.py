@@ -33,7 +33,12 @@ class Seeded:
         self.action_space.seed(int(seed) + self._rank)
         for name in self._generators:
             getattr(self, name).manual_seed(self._new_seed())
-        self._act_generator.manual_seed(self._act_generator.initial_seed() + self._rank)
+        self._draw_apart()
+
+    def _draw_apart(self) -> None:
+        """Let each of the processes that train one model draw actions of its own."""
+        generator = self._act_generator
+        generator.manual_seed(generator.initial_seed() + self._rank)
 
     def _generator(self) -> torch.Generator:
         """A new stream of random numbers, independent of those before it."""

@@ -4,7 +4,8 @@
 
 FOLDER is a checkout of Stable-Baselines3; nothing of it is kept. `PPO` and `SAC` of the package are
 replaced before the test files are imported. Only cases with one of the two as a parameter are run.
-Exit code 0 if at least `--least` of them pass, else 1; each other case is listed with its reason.
+Exit code 0 if at least `--least` of them pass, else 1. Each other case is listed with what it said
+and, of the installed release, with its reason.
 """
 
 import argparse
@@ -20,6 +21,23 @@ import stable_baselines3
 import rlox
 
 TRAINERS = (rlox.PPO, rlox.SAC)
+REASONS = {  # the beginning of a case, and why it does not pass
+    "test_dict_env.py::test_consistency[PPO]": "one seed gives the weights of MultiInputPolicy and "
+    "of MlpPolicy in another order, so the two models differ as two seeds do",
+    "test_gae.py::test_infinite_horizon[True-SAC]": "by its one seed: of seeds 0 to 39, both "
+    "libraries have some that pass and some that do not",
+    "test_her.py": "HER is left out",
+    "test_identity.py::test_discrete[env2-PPO]": "by its one seed: of seeds 0 to 7, both libraries "
+    "have some that pass and some that do not",
+    "test_n_step_replay.py": "returns of several steps are left out",
+    "test_save_load.py::test_save_load_backward_compatible": "model.clip_range is a number here, "
+    "not a function",
+    "test_save_load.py::test_save_load_clip_range_portable": "model.clip_range is a number here, "
+    "not an object of a class of theirs",
+    "test_save_load.py::test_warn_buffer[True-SAC]": "wants a warning that an episode is cut short "
+    "in the replay buffer; it is not cut here",
+    "test_train_eval_mode.py::test_a2c_ppo_collect_rollouts": "calls a private method of theirs",
+}
 
 
 class Cases:
@@ -38,20 +56,28 @@ class Cases:
 
     def pytest_collectreport(self, report):
         if report.failed:
-            print(f"cannot be read: {report.nodeid}: {reason_of(report)}")
+            print(f"cannot be read: {report.nodeid}: {crash_of(report)}")
 
     def pytest_runtest_logreport(self, report):
         if report.skipped or (report.when != "call" and report.passed):
             return
-        self.went[report.nodeid.rpartition("/")[2]] = reason_of(report) if report.failed else ""
+        self.went[report.nodeid.rpartition("/")[2]] = crash_of(report) if report.failed else ""
 
 
-def reason_of(report):
+def crash_of(report):
     """What went wrong, as one line."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is None:  # no test's: a traceback as a text
         return str(report.longrepr).strip().splitlines()[-1]
     return crash.message.strip().splitlines()[0]
+
+
+def row_of(case, crash):
+    """A line of the table; one more for a reason that is known."""
+    if not crash:
+        return f"passes {case}"
+    known = [why for beginning, why in REASONS.items() if case.startswith(beginning)]
+    return "\n".join([f"fails  {case}: {crash[:150]}", *(f"       because {why}" for why in known)])
 
 
 def main():
@@ -77,11 +103,8 @@ def main():
             [*paths, *options, "-c", os.devnull, "--rootdir", str(tests), "-k", asked.k],
             plugins=[cases],
         )
-    rows = [
-        f"{'fails ' if reason else 'passes'} {case}{': ' if reason else ''}{reason[:150]}"
-        for case, reason in sorted(cases.went.items())
-    ]
-    passed = sum(not reason for reason in cases.went.values())
+    rows = [row_of(case, crash) for case, crash in sorted(cases.went.items())]
+    passed = sum(not crash for crash in cases.went.values())
     said = f"{passed} of {len(cases.went)} pass ({passed / max(len(cases.went), 1):.0%})"
     print("\n".join([*rows, said]))
     if record:

@@ -84,8 +84,9 @@ class Comparison:
 
         The time may be too short to bring all to their next look. Then benchmarks that are expected
         to be decided there come first, next those that seem to have changed by much, and next those
-        that take least. A patient comparison leaves none out, and stops between two looks. What was
-        read before a KeyboardInterrupt stays; `look` judges it. If a benchmark is slower,
+        that take least. The first restart ends early where going on would leave no time to bring
+        even one to its look. A patient comparison leaves none out, and stops between two looks.
+        What was read before a KeyboardInterrupt stays; `look` judges it. If a benchmark is slower,
         `reserve_s` of the budget are not used.
         """
         seeds = random.Random()
@@ -100,6 +101,7 @@ class Comparison:
             if not batch:
                 return
             while batch:
+                first = not self.patient and not self.seconds
                 began = time.monotonic()
                 for name, outcome in restart(list(batch), seeds.getrandbits(63)):
                     ended = time.monotonic()
@@ -110,6 +112,8 @@ class Comparison:
                         self.failures[name] = outcome
                     else:
                         self.readings.setdefault(name, []).append(outcome)
+                    if first and not self._leaves_one(batch, until - ended):
+                        break
                 to_come = sum(self._seconds(n) * (most - done[n]) for n in self.undecided())
                 left = max(0.0, until - time.monotonic())
                 tell(max(done.values()), len(self.undecided()), min(left, to_come))
@@ -165,6 +169,11 @@ class Comparison:
                 chosen[name] = batch[name]
                 left -= seconds
         return chosen
+
+    def _leaves_one(self, batch: Mapping[str, int], left: float) -> bool:
+        """Whether one that was restarted once can still reach its look after another's restart."""
+        to_come = [(batch[name] - 1) * self._seconds(name) for name in self.readings]
+        return not to_come or min(to_come) + self._seconds("") <= left
 
     def _urgency(self, name: str, restarts: int) -> tuple[bool, bool, float]:
         of = [reading.log_ratio for reading in self.readings.get(name, ())]

@@ -126,6 +126,18 @@ def test_the_budget_bounds_all_restarts(monkeypatch: pytest.MonkeyPatch) -> None
     assert comparison.more().settled == 40 - len(settled)
 
 
+def test_one_of_many_benchmarks_is_decided_where_a_restart_of_all_takes_the_whole_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [str(n) for n in range(10)]
+    clock = Clock(monkeypatch, dict.fromkeys(names, 14.0))
+    comparison = Comparison(names)
+    comparison.run(clock, budget_s=120.0)
+    assert clock.now <= 120.0
+    assert [j.verdict for j in comparison.judgements.values()].count("same") == 1
+    assert comparison.more().settled == 9
+
+
 def test_a_change_of_many_times_is_found_where_time_does_not_suffice_for_five_restarts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

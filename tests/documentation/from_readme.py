@@ -32,6 +32,7 @@ SECTION = "Your own project"
 LIMIT_S = 600.0
 _WIDTH = 100
 _VERDICTS = re.compile(r"^(?:\d+ [a-z]+, )+in \d+ s\.$", re.M)
+_DECIDED = re.compile(r"slower|faster|same")
 _REMARK = re.compile(r"\s{3,}#.*$")
 _LONGEST = 60  # lines of one command's output that the transcript has
 _PASSING = re.compile(r"Looking in |Stored in directory|Created wheel|━")  # of pip: of this hour
@@ -55,7 +56,7 @@ class Stranger:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-DIFF = "HEAD~1 HEAD --bench ^distance_measures"
+DIFF = "HEAD~1 HEAD --bench ^benchmark_chordal"
 STRANGERS = {
     "networkx": Stranger(
         "networkx",
@@ -122,6 +123,8 @@ class Visit:
             return f"`{failed[0].command}` ended with {failed[0].status}"
         if not self.verdicts:
             return "no verdict was reached"
+        if not _DECIDED.search(self.verdicts):
+            return "nothing was decided"
         if self.seconds > LIMIT_S:
             return f"it took {self.seconds:.0f} s, not {LIMIT_S:.0f}"
         if self.stranger.found not in self.verdicts:

@@ -64,6 +64,7 @@ def test_words_that_the_readme_no_longer_has_are_named() -> None:
     [
         ("a\n2 slower, 1 same, in 87 s.\nb", 0, 80.0, ""),
         ("2 same, in 87 s.", 0, 80.0, "nothing was found slower, which is known to be"),
+        ("9 undecided, in 145 s.", 0, 80.0, "nothing was decided"),
         ("nothing measured, in 0 s.", 0, 80.0, "no verdict was reached"),
         ("2 slower, in 87 s.", 2, 80.0, "`rlox-opt diff` ended with 2"),
         ("2 slower, in 87 s.", 0, 601.0, "it took 601 s, not 600"),

@@ -24,7 +24,7 @@ from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
 examples:
-  rlox-opt calibrate                       about ten minutes
+  rlox-opt calibrate                       half an hour at most
   rlox-opt calibrate --bench data_plane --json
 
 HEAD is compared with itself, in 40 restarts of every benchmark. Their spread tells how often `diff`

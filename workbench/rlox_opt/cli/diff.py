@@ -60,10 +60,10 @@ examples:
 ratio = head time / base time: above 1 head is slower. Each side has processes of its own, which
 are called in turn on one core; where the project says one-process = true, one process has both.
 Each restart has new processes, and the interval (99 %) is over restarts. A verdict can be reached
-after 5, 10, 20 and 40 restarts: slower (the whole interval lies above 1 by more than the
-threshold), faster (below 1 by more) or same (between). Otherwise a benchmark is undecided, and the
-likeliest verdict is named: rather slower, rather same. Column n of the table is the number of
-restarts.
+after 5, 10, 20 and 40 restarts, or where time is short after 3: slower (the whole interval lies
+above 1 by more than the threshold, and the benchmark stands out among all of the run), faster
+(below 1 by more) or same (between). Otherwise a benchmark is undecided, and the likeliest verdict
+is named: rather slower, rather same. Column n of the table is the number of restarts.
 Benchmarks are those of the suite of HEAD; without --bench all but those that the project leaves
 out. Each side is built in an environment of its own, by uv.
 """

@@ -70,8 +70,8 @@ def add_to(verbs: Any, project: Project) -> None:
     add(
         "--suite",
         metavar="PATH",
-        help="a folder of asv benchmarks, an asv.conf.json, or a file "
-        "or folder of pytest benchmarks",
+        help="a folder of asv benchmarks, an asv.conf.json, a file or folder of pytest "
+        "benchmarks, or a folder with a crate",
     )
     add("--dry-run", action="store_true", help="tell what would be written, and write nothing")
     add("--json", action="store_true", help="print what is found as JSON")

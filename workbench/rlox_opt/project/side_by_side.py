@@ -138,8 +138,10 @@ def measured(
     band = math.log1p(arguments.threshold / 100)
     with side_by_side(project, base, head) as packages:
         # Calls that are processes of their own are not counted.
-        can_be = callgrind.available() and not packages.suite.fresh
-        counted = can_be and not arguments.no_counts
+        wanted = not (arguments.no_counts or packages.suite.fresh)
+        counted = wanted and callgrind.available()
+        if wanted and not counted:
+            progress.say("valgrind is not installed: instructions and allocations are not counted")
         packages.beginning = beginning(arguments.bench)
         progress.begin(READING)
         names, missing = _chosen(packages, arguments.bench)

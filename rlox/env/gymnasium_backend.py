@@ -27,7 +27,7 @@ class GymnasiumBackend:
     steps it, in one of the forms of R21."""
 
     def __init__(
-        self, source: EnvSource, n_envs: int, seed: int, copy: bool, kwargs: dict[str, Any]
+        self, source: EnvSource, n_envs: int, seed: int | None, copy: bool, kwargs: dict[str, Any]
     ) -> None:
         self.envs: SyncVectorEnv[Any, Any] = SyncVectorEnv(
             [partial(_made, factory) for factory in _factories(source, n_envs, kwargs)],
@@ -42,7 +42,7 @@ class GymnasiumBackend:
         self.timing: Timer | None = None
         self.step_all = step_in_turn
         # Random streams begin with the first reset, so the seeds are kept until then.
-        self._seeds: list[int | None] | None = [seed + i for i in range(n_envs)]
+        self._seeds = None if seed is None else [seed + i for i in range(n_envs)]
 
     def reset(
         self, seeds: Sequence[int | None] | None, options: dict[str, Any] | None

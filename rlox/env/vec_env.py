@@ -30,7 +30,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     last observation of the ended episode, for bootstrapping. Such infos of a native environment are
     made when they are first read.
 
-    Environment i is seeded with `seed + i`, and starts in the same state as Gymnasium's. With
+    Environment i is seeded with `seed + i`, and starts in the same state as Gymnasium's. Without a
+    seed, environments in Python keep their own random state. With
     `copy=False` every call returns the same arrays, and overwrites them. With `copy=True`, and for
     infos always, no array that you still refer to is overwritten: arrays are new, or are earlier
     ones to which nothing refers any more.
@@ -49,14 +50,15 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         n_envs = integer("n_envs", n_envs)
         if n_envs < 1:
             raise ValueError(f"n_envs: is {n_envs}, expected at least 1")
-        first = secrets.randbits(64) if seed is None else _seed(seed)
+        given = None if seed is None else _seed(seed)
         if isinstance(env_id, str):
             env_id = exact_id(env_id).rpartition(":")[2]
         self.backend: Backend
         if isinstance(env_id, str) and runs_natively(env_id) and not env_kwargs:
+            first = secrets.randbits(64) if given is None else given
             self.backend = NativeBackend(env_id, n_envs, first, copy)
         else:
-            self.backend = GymnasiumBackend(env_id, n_envs, first, copy, env_kwargs)
+            self.backend = GymnasiumBackend(env_id, n_envs, given, copy, env_kwargs)
         self.num_envs = n_envs
         self.metadata = self.backend.metadata | {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.spec = self.backend.spec

@@ -41,7 +41,8 @@ class OfTrainer:
 
 class FromTheirs(VectorEnv[Any, Any, Any]):
     """A vector environment of Stable-Baselines3, `theirs`, as one of Gymnasium's with same-step
-    autoreset. Its wrappers, such as `VecNormalize`, stay in effect."""
+    autoreset. Its wrappers, such as `VecNormalize`, stay in effect. An episode that a time limit
+    ends without a `terminal_observation` counts as terminated: nothing is bootstrapped."""
 
     def __init__(self, theirs: Any) -> None:
         self.theirs, self.timing = theirs, Timing(enabled=False)
@@ -62,12 +63,19 @@ class FromTheirs(VectorEnv[Any, Any, Any]):
     def step(self, actions: Any) -> Any:
         with self.timing.add_time("python_env"):
             obs, rewards, dones, each = self.theirs.step(actions)
-        truncated = [info.get("TimeLimit.truncated", False) for info in each]
+        last = [info.get("terminal_observation") for info in each]
+        truncated = [
+            info.get("TimeLimit.truncated", False) and final is not None
+            for info, final in zip(each, last, strict=True)
+        ]
         truncations = np.asarray(truncated, dtype=np.bool_) & dones
         infos = TheirInfos()
         infos.each = each
         if dones.any():
-            infos["final_obs"] = [info.get("terminal_observation") for info in each]
+            begun = _each_obs(obs, self.single_observation_space)
+            infos["final_obs"] = [
+                new if final is None else final for final, new in zip(last, begun, strict=True)
+            ]
         return obs, np.asarray(rewards), dones & ~truncations, truncations, infos
 
     @cached_property
@@ -82,6 +90,9 @@ class FromTheirs(VectorEnv[Any, Any, Any]):
                 return True
             env = env.venv
         return bool(self.theirs.env_is_wrapped(Monitor)[0])
+
+    def render(self) -> Any:
+        return self.theirs.render()
 
     def close_extras(self, **kwargs: Any) -> None:
         self.theirs.close()

@@ -6,11 +6,13 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from stable_baselines3 import PPO as TheirPPO
+from stable_baselines3.common import evaluation as their_evaluation
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecNormalize
 from toys import Clock, TenPerStep
 
 import rlox
+from rlox.learner import evaluation
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)
 SMALL = {"n_steps": 16, "batch_size": 16, "n_epochs": 1, "seed": 0}
@@ -124,3 +126,83 @@ def test_vectors_of_gymnasium_train_as_they_come(make):
     assert model.num_timesteps == 64
     with pytest.raises(ValueError, match=r"env: resets in the step after .*SAME_STEP"):
         model.get_env().reset()
+
+
+class Drawn(Clock):
+    """Its first observation is drawn from its own random numbers."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.full(1, self.np_random.integers(100), np.float32), {}
+
+
+@pytest.mark.parametrize("form", ["instance", "callable", "vector"])
+def test_environments_that_were_seeded_keep_their_random_state(form):
+    def seeded():
+        env = Drawn(3)
+        env.reset(seed=5)
+        return env
+
+    made = {"instance": seeded(), "callable": [seeded], "vector": rlox.VecEnv(seeded, 1)}[form]
+    theirs = TheirPPO("MlpPolicy", DummyVecEnv([seeded]), n_steps=8, batch_size=8, device="cpu")
+    expected = theirs.env.reset()
+    model = rlox.PPO("MlpPolicy", made, n_steps=8, batch_size=8)
+    np.testing.assert_array_equal(model.collect_rollout().obs[0].numpy(), expected[0])
+    another = rlox.PPO("MlpPolicy", seeded(), n_steps=8, batch_size=8, seed=1)
+    assert another.collect_rollout().obs[0].item() != expected[0], "the trainer's seed"
+
+
+def test_evaluating_does_not_seed_the_environment_anew():
+    drawn = []
+    for library in (evaluation, their_evaluation):
+        env = Drawn(3)
+        env.reset(seed=5)
+        seen = []
+        model = Watches(seen)
+        for _ in range(2):
+            library.evaluate_policy(model, DummyVecEnv([lambda e=env: e]), 2, warn=False)
+        drawn.append(seen)
+    assert drawn[0][:2] == drawn[1][:2]
+
+
+class Watches:
+    """Takes action 0, and keeps the observations."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    def predict(self, obs, state=None, episode_start=None, deterministic=False):
+        self.seen += obs.ravel().tolist()
+        return np.zeros(len(obs), int), None
+
+
+class Forgets(DummyVecEnv):
+    """Gives no last observation at an episode's end."""
+
+    def step_wait(self):
+        obs, rewards, dones, infos = super().step_wait()
+        for info in infos:
+            info.pop("terminal_observation", None)
+        return obs, rewards, dones, infos
+
+
+def test_without_a_last_observation_nothing_is_bootstrapped_at_a_time_limit():
+    model = rlox.PPO("MlpPolicy", Forgets([lambda: Clock(3)]), n_steps=6, policy=None, gamma=0.9)
+    model.policy = TenPerStep()
+    model.collect_rollout()
+    theirs = TheirPPO("MlpPolicy", Forgets([lambda: Clock(3)]), device="cpu", **SMALL).learn(16)
+    np.testing.assert_array_equal(theirs.rollout_buffer.rewards, 1)
+    np.testing.assert_array_equal(model._stepped[0], 1)
+    sac = rlox.SAC("MlpPolicy", Forgets([lambda: Clock(3, action_space=BOX)]), learning_starts=99)
+    assert sac.learn(9).replay_buffer.dones.sum() == 3
+
+
+def test_their_environments_are_shown_while_they_are_evaluated():
+    shown = []
+
+    class Shown(DummyVecEnv):
+        def render(self, mode=None):
+            shown.append(mode)
+
+    evaluation.evaluate_policy(Watches([]), Shown([lambda: Clock(3)]), 1, render=True)
+    assert len(shown) == 3

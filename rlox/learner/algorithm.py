@@ -88,6 +88,8 @@ class Algorithm(Seeded, InEnvs, Saved):
         self._asked = optimizations is not None
         if n_envs is None:
             n_envs = usual_envs.of(self.optimizations)
+            if isinstance(env, str) and n_envs > 1:
+                self._differs += f"{self._differs and ', '}n_envs={n_envs} for 1"
         if device is None:
             device = switchboard.DEVICE.of(self.optimizations)
         require_integers(1, n_envs=n_envs, threads=1 if threads is None else threads)
@@ -119,7 +121,7 @@ class Algorithm(Seeded, InEnvs, Saved):
         self.seed = seed
         asked = None if optimizations is None else sorted(self._chosen)
         self._arguments = plain(arguments | {"n_envs": n_envs, "optimizations": asked})
-        self._lost = not_plain(arguments)
+        self._lost, self._derived = not_plain(arguments), dict[str, Any]()
 
         root = int(torch.randint(2**31, ()).item() if seed is None else seed)
         if self._workers:
@@ -305,10 +307,12 @@ class Algorithm(Seeded, InEnvs, Saved):
             )
         return workers
 
-    def _adam(self, module: nn.Module, lr: float, **settings: Any) -> torch.optim.Adam:
+    def _adam(
+        self, module: nn.Module, lr: float, fused: bool = True, **settings: Any
+    ) -> torch.optim.Adam:
         """Adam as one kernel over all parameters. It rounds differently from the Adam that runs
         operation by operation: by about 1e-7 of a step."""
-        return torch.optim.Adam(module.parameters(), lr=lr, fused=True, **settings)
+        return torch.optim.Adam(module.parameters(), lr=lr, fused=fused, **settings)
 
     def _torch_settings(self) -> tuple[int, str, bool]:
         """Settings while learning: torch's threads, the precision of its products, and whether

@@ -161,8 +161,8 @@ def require_lost(lost: set[str], path: Any) -> None:
     if missing := ", ".join(sorted(lost - OF_NETWORKS)):
         warnings.warn(
             f"{missing}: {path} cannot hold what was given, a function or an object. To go on "
-            "learning, give it to load again: without it a schedule stays at its first value, and "
-            "there is no noise",
+            "learning, give it to load again: without it a schedule stays at its first value, "
+            "there is no noise, and anything else has its default",
             stacklevel=3,
         )
 

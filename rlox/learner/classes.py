@@ -3,7 +3,9 @@ imported already, since reading a file must not run code."""
 
 import sys
 from collections.abc import Mapping
+from enum import Enum
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,18 @@ class NotKept(Exception):
 
 
 def encoded(value: Any) -> Any:
-    """Plain values for numbers, texts, lists, dictionaries, and classes of torch's modules and
-    optimisers; NotKept for anything else."""
+    """Plain values for numbers, texts, paths, members of an Enum, lists, dictionaries, and classes
+    of torch's modules and optimisers; NotKept for anything else."""
     if isinstance(value, type) and issubclass(value, nn.Module | torch.optim.Optimizer):
         return {"class": f"{value.__module__}:{value.__qualname__}"}
     if isinstance(value, Mapping):
         return {"dict": {str(key): encoded(one) for key, one in value.items()}}
     if isinstance(value, list | tuple):
         return [encoded(one) for one in value]
+    if isinstance(value, Enum):
+        return encoded(value.value)
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Real) and not isinstance(value, int):

@@ -82,7 +82,8 @@ class SAC(OffPolicy):
         replay_buffer_kwargs: dict(handle_timeout_termination=False) treats an episode that a time
             limit ends as terminated, so that nothing is bootstrapped.
         ent_coef: alpha. "auto" learns it from 1.0 on, "auto_0.1" from 0.1 on; a number fixes it.
-        target_update_interval: the number of updates after which the targets move.
+        target_update_interval: the targets move at the first update after a collection, then
+            once in so many updates.
         target_entropy: for the learned temperature; "auto" is minus the number of action values.
         use_sde, sde_sample_freq, stats_window_size, tensorboard_log, policy_kwargs, verbose, seed,
             device: as PPO's; net_arch may be dict(pi=…, qf=…); n_critics is the number of Q
@@ -197,14 +198,14 @@ class SAC(OffPolicy):
         self.learning_starts, self.batch_size = int(learning_starts), int(batch_size)
         self.tau, self.gamma, self.prioritized = float(tau), float(gamma), bool(prioritized)
         self.train_freq = cast(Any, train_freq)
+        self._derived["train_freq"] = self.train_freq
         self.gradient_steps = int(gradient_steps)
-        if gradient_steps == -1 and self.train_freq.unit == "step":
-            self.gradient_steps = self.train_freq.frequency * self.n_envs
         self.target_update_interval = int(target_update_interval)
         self.action_noise = action_noise
         if isinstance(target_entropy, str):
             require_one_of("target_entropy", target_entropy, ("auto",), "or a number")
             target_entropy = -self.act_dim
+            self._derived["target_entropy"] = target_entropy
         require_numbers(target_entropy=target_entropy)
         self.target_entropy = float(target_entropy)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -48,10 +49,6 @@ def _as_made(part: Any) -> Any:
     return getattr(part, "_orig_mod", part)
 
 
-# Attributes that a trainer makes of its environments if the argument leaves it to it.
-DERIVED = ("gradient_steps", "target_entropy")
-
-
 def _load(part: Any, state: Mapping[str, Any], exact_match: bool) -> None:
     if isinstance(part, torch.optim.Optimizer):
         part.load_state_dict(dict(state))
@@ -72,6 +69,7 @@ class Saved:
     action_space: "spaces.Space[Any]"
     _arguments: dict[str, Any]
     _lost: list[str]  # arguments that a file cannot hold
+    _derived: dict[str, Any]  # attributes as they were made of arguments that look otherwise
     _n_updates: int
     _seeds: np.random.SeedSequence
     _env_seed: int | None
@@ -157,20 +155,23 @@ class Saved:
         schedules = {one.name: one.function for one in self._schedules()}
         moving = {name for name, function in schedules.items() if function is not None}
         first = {one.name: one.first for one in self._schedules()}
-        derived = {name for name in DERIVED if self._arguments.get(name) in (None, -1, "auto")}
+        derived = {name for name, made in self._derived.items() if getattr(self, name) == made}
         present = self._arguments.keys() - derived
-        set_since = plain({name: one for name, one in vars(self).items() if name in present})
+        kind: Any = type(self)
+        settable = {name for name in present if getattr(getattr(kind, name, None), "fset", None)}
+        held = settable | vars(self).keys() & present
+        set_since = plain({name: getattr(self, name) for name in held})
+        lost_since = settable - set_since.keys()
         arguments = {**self._arguments, **set_since, "n_envs": self._all_envs, **first}
         left_out = set(exclude or ())
         arguments = {name: one for name, one in arguments.items() if name not in left_out}
         known = [name for name in include or () if name in self._arguments and hasattr(self, name)]
-        now = {name: getattr(self, name) for name in known}
-        arguments |= plain(now)
+        arguments |= plain({name: getattr(self, name) for name in known})
         saved = {
             "algorithm": type(self).__name__,
             "env_id": self.env_id,
             "arguments": arguments,
-            "lost": sorted({*self._lost} - schedules.keys() | moving),
+            "lost": sorted({*self._lost} - schedules.keys() | moving | lost_since),
             "spaces": (as_saved(self.observation_space), as_saved(self.action_space)),
             "num_timesteps": self.num_timesteps,
             "n_updates": self._n_updates,
@@ -252,11 +253,21 @@ class Saved:
 
     @classmethod
     def _read(cls, path: str | Path | IO[bytes], device: torch.device) -> dict[str, Any]:
-        """What `save` wrote. ValueError for what another algorithm has written."""
-        saved: dict[str, Any] = read(path, ".zip", device)
+        """What `save` wrote. ValueError for what another algorithm or program has written."""
+        try:
+            saved = read(path, ".zip", device)
+        except (RuntimeError, UnpicklingError, EOFError) as error:
+            raise ValueError(
+                f"{path}: {cls.__name__}.save has not written it, or not to its end. Of a model of "
+                "Stable-Baselines3 the weights can be taken over: "
+                f"set_parameters(theirs.get_parameters()) ({error})"
+            ) from error
+        if not isinstance(saved, dict) or "algorithm" not in saved:
+            raise ValueError(f"{path}: {cls.__name__}.save has not written it")
         if saved["algorithm"] != cls.__name__:
             raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
-        return saved
+        found: dict[str, Any] = saved
+        return found
 
     def _take_up(
         self, seeds: tuple[int, int, int | None], streams: Sequence[Mapping[str, Tensor]]

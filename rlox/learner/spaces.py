@@ -165,9 +165,10 @@ def as_saved(space: spaces.Space[Any]) -> dict[str, Any]:
     if isinstance(space, spaces.Dict):
         return {"spaces": {key: as_saved(part) for key, part in space.spaces.items()}}
     if isinstance(space, spaces.Discrete):
-        return {"n": int(space.n), "start": int(space.start)}
+        return {"n": int(space.n), "start": int(space.start), "dtype": str(space.dtype)}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"nvec": space.nvec.tolist(), "starts": space.start.tolist()}
+        nvec, starts = space.nvec.tolist(), space.start.tolist()
+        return {"nvec": nvec, "starts": starts, "dtype": str(space.dtype)}
     if isinstance(space, spaces.MultiBinary):
         return {"bits": list(space.shape)}
     assert isinstance(space, spaces.Box)
@@ -180,13 +181,14 @@ def from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
     if "spaces" in saved:
         # Pairs keep their order; of a dictionary's keys, Gymnasium makes a sorted one.
         return spaces.Dict([(key, from_saved(part)) for key, part in saved["spaces"].items()])
+    dtype = np.dtype(saved.get("dtype", "int64"))  # not in files of earlier versions
     if "nvec" in saved:
-        return spaces.MultiDiscrete(saved["nvec"], start=saved["starts"])
+        return spaces.MultiDiscrete(saved["nvec"], start=saved["starts"], dtype=dtype.type)
     if "bits" in saved:
         return spaces.MultiBinary(saved["bits"])
     if "n" in saved:
-        return spaces.Discrete(saved["n"], start=saved["start"])
-    shape, dtype = saved["shape"], np.dtype(saved["dtype"])
+        return spaces.Discrete(saved["n"], start=saved["start"], dtype=dtype.type)
+    shape = saved["shape"]
     low, high = (np.frombuffer(saved[end], dtype).reshape(shape) for end in ("low", "high"))
     return spaces.Box(low, high, shape, dtype.type)
 

@@ -203,3 +203,73 @@ def test_files_that_do_not_tell_their_spaces_are_taken(tmp_path):
     del saved["spaces"]
     torch.save(saved, tmp_path / "model.pt")
     rlox.PPO.load(tmp_path / "model.pt")
+
+
+def test_what_was_set_since_is_saved(tmp_path):
+    model = rlox.SAC("Pendulum-v1", gradient_steps=-1, train_freq=2, seed=0)
+    model.train_freq, model.gradient_steps, model.target_entropy = 4, 7, -0.25
+    model.save(tmp_path / "model.pt")
+    loaded = rlox.SAC.load(tmp_path / "model.pt")
+    found = loaded.train_freq.frequency, loaded.gradient_steps, loaded.target_entropy
+    assert found == (4, 7, -0.25)
+    model.action_noise = lambda: 0.1
+    model.save(tmp_path / "model.pt")
+    with pytest.warns(UserWarning, match=r"action_noise: .* cannot hold what was given"):
+        rlox.SAC.load(tmp_path / "model.pt")
+
+
+def test_as_many_updates_as_steps_follow_a_train_freq_that_was_set_since():
+    model = rlox.SAC("Pendulum-v1", gradient_steps=-1, learning_starts=4, batch_size=4, seed=0)
+    model.train_freq = 4
+    assert model.learn(16)._n_updates == 12
+
+
+@pytest.mark.parametrize(
+    "space",
+    [spaces.Discrete(3, dtype=np.int32), spaces.MultiDiscrete([3, 2], dtype=np.int32)],
+    ids=str,
+)
+def test_a_space_of_other_integers_is_the_same_space(space, tmp_path):
+    model = rlox.PPO(Clock(3, action_space=space), n_steps=8, batch_size=8)
+    model.save(tmp_path / "model.pt")
+    assert rlox.PPO.load(tmp_path / "model.pt").action_space == space
+    rlox.PPO.load(tmp_path / "model.pt", env=Clock(3, action_space=space))
+
+
+def test_files_of_others_are_refused_by_name(tmp_path):
+    stable_baselines3 = pytest.importorskip("stable_baselines3")
+    theirs = stable_baselines3.PPO("MlpPolicy", "CartPole-v1", device="cpu")
+    theirs.save(tmp_path / "theirs.zip")
+    advice = r"theirs\.zip: PPO\.save has not written it, .* set_parameters\("
+    with pytest.raises(ValueError, match=advice):
+        rlox.PPO.load(tmp_path / "theirs.zip")
+    torch.save({"weights": torch.zeros(1)}, tmp_path / "weights.zip")
+    with pytest.raises(ValueError, match=r"weights\.zip: PPO\.save has not written it"):
+        rlox.PPO.load(tmp_path / "weights.zip")
+
+
+def test_a_folder_and_a_unit_are_saved(tmp_path):
+    types = pytest.importorskip("stable_baselines3.common.type_aliases")
+    episodes = types.TrainFreq(2, types.TrainFrequencyUnit.EPISODE)
+    model = rlox.SAC("MlpPolicy", "Pendulum-v1", train_freq=episodes, tensorboard_log=tmp_path)
+    model.save(tmp_path / "model.pt")
+    loaded = rlox.SAC.load(tmp_path / "model.pt")
+    assert tuple(loaded.train_freq) == (2, "episode")
+    assert loaded.tensorboard_log == str(tmp_path)
+
+
+def test_a_trainer_of_a_thread_is_loaded_without_its_environments(tmp_path):
+    env = rlox.VecEnv("CartPole-v1", 2)
+    model = rlox.PPO(env, n_steps=16, batch_size=16, collector="async").learn(32)
+    model.save(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    assert loaded.predict(np.zeros(4))[0] in (0, 1)
+    loaded.set_env(rlox.VecEnv("CartPole-v1", 2))
+    loaded.learn(32)
+
+
+def test_updates_are_counted_by_the_epochs_that_they_had(tmp_path):
+    ppo(n_epochs=3).learn(128).save(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt", n_epochs=1)
+    loaded.learn(128, reset_num_timesteps=False)
+    assert loaded.logger.values["train/n_updates"] == 4

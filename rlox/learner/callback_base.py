@@ -33,6 +33,7 @@ class BaseCallback:
 
     model: "Algorithm"
     n_calls = 0
+    _asked_at = 0  # `n_calls` when `_is_due` was last asked
     verbose = 0
     parent: "BaseCallback | None" = None
     locals: Locals
@@ -118,6 +119,11 @@ class BaseCallback:
 
     def _on_training_end(self) -> None:
         """As `on_training_end`."""
+
+    def _is_due(self, every: int) -> bool:
+        """Whether a multiple of `every` steps was reached since this was asked before."""
+        before, self._asked_at = self._asked_at, self.n_calls
+        return self.n_calls // every > before // every
 
 
 def stops(wish: Any) -> bool:
@@ -232,12 +238,10 @@ class CallbackList(BaseCallback):
 
 def _overriding(callback: Any, method: str) -> list[str]:
     found: list[str] = []
-    children = getattr(callback, "callbacks", None) or [
-        child
-        for name in ("callback", "callback_on_new_best")
-        if is_callback(child := getattr(callback, name, None))
-    ]
-    for child in children:
+    listed = getattr(callback, "callbacks", ())
+    children = [*listed] if isinstance(listed, list | tuple) else []
+    children += [getattr(callback, name, None) for name in ("callback", "callback_on_new_best")]
+    for child in filter(is_callback, children):
         found += _overriding(child, method)
     own = getattr(callback, method)
     function = getattr(own, "__func__", None)

@@ -37,7 +37,7 @@ class CheckpointCallback(BaseCallback):
         return Path(self.save_path, name)
 
     def _on_step(self) -> bool:
-        if self.n_calls % self.save_freq:
+        if not self._is_due(self.save_freq):
             return True
         saved = self._path("", "zip")
         self.model.save(saved)
@@ -87,6 +87,7 @@ class EvalCallback(EventCallback):
         self.evaluations_timesteps: list[int] = []
         self.evaluations_results: list[list[float]] = []
         self.evaluations_length: list[list[int]] = []
+        self.evaluations_successes: list[list[bool]] = []
 
     def _init_callback(self) -> None:
         for folder in (self.best_model_save_path, self.log_path and self.log_path.parent):
@@ -97,20 +98,29 @@ class EvalCallback(EventCallback):
         self._made = make_vector_env(self.eval_env, 1)
 
     def _on_step(self) -> bool:
-        if not self.eval_freq or self.n_calls % self.eval_freq:
+        if not self.eval_freq or not self._is_due(self.eval_freq):
             return True
         self._follow_normalisation()
+        successes: list[bool] = []
+
+        def hear(locals_: dict[str, Any], _: dict[str, Any]) -> None:
+            success = locals_["info"].get("is_success")
+            if locals_["done"] and success is not None:
+                successes.append(bool(success))
+
         returns, lengths = evaluate_policy(
-            self.model, self._made, self.n_eval_episodes, self.deterministic, self.render,
+            self.model, self._made, self.n_eval_episodes, self.deterministic, self.render, hear,
             return_episode_rewards=True,
         )  # fmt: skip
         mean, spread = float(np.mean(returns)), float(np.std(returns))
         self.last_mean_reward = mean
-        self._write(returns, lengths)
+        self._write(returns, lengths, successes)
         if self.verbose:
             print(f"Evaluated at {self.num_timesteps} steps: return {mean:.2f} +/- {spread:.2f}")
         self.logger.record("eval/mean_reward", mean)
         self.logger.record("eval/mean_ep_length", float(np.mean(lengths)))
+        if successes:
+            self.logger.record("eval/success_rate", float(np.mean(successes)))
         self.logger.dump(self.num_timesteps)
         go_on = True
         if mean > self.best_mean_reward:
@@ -129,18 +139,22 @@ class EvalCallback(EventCallback):
 
         sync_envs_normalization(self.training_env, self.eval_env)
 
-    def _write(self, returns: list[float], lengths: list[int]) -> None:
+    def _write(self, returns: list[float], lengths: list[int], successes: list[bool]) -> None:
         if self.log_path is None:
             return
+        if successes:
+            self.evaluations_successes.append(successes)
         self.evaluations_timesteps.append(self.num_timesteps)
         self.evaluations_results.append(returns)
         self.evaluations_length.append(lengths)
-        np.savez(
-            self.log_path,
-            timesteps=self.evaluations_timesteps,
-            results=self.evaluations_results,
-            ep_lengths=self.evaluations_length,
-        )
+        columns: dict[str, Any] = {
+            "timesteps": self.evaluations_timesteps,
+            "results": self.evaluations_results,
+            "ep_lengths": self.evaluations_length,
+        }
+        if self.evaluations_successes:
+            columns["successes"] = self.evaluations_successes
+        np.savez(self.log_path, **columns)
 
 
 class StopTrainingOnRewardThreshold(BaseCallback):

@@ -156,6 +156,7 @@ class AsyncRollouts:
             for rewards, ended in zip(columns["rewards"], dones, strict=True):
                 model._count_step(rewards, ended)
             model._book_rollout(columns["rewards"], dones, np.s_[:])
+        model._callback.count_calls(model.n_steps - 1)
         if not model._callback.on_step():
             return None
         if not model._finished():

@@ -34,6 +34,7 @@ class Logger:
     def __init__(self, tensorboard_log: str | Path | None = None, verbose: int = 0) -> None:
         self.values: dict[str, float] = {}
         self.begun_at = 0  # steps before the present run
+        self._clock = time.perf_counter()
         self._fresh: set[str] = set()  # figures recorded since they were last shown
         self.verbose = verbose
         self.handed_to: Any = None
@@ -105,9 +106,12 @@ class Logger:
                 self._others[name] = one
 
     def record_mean(
-        self, key: str, value: float, exclude: str | tuple[str, ...] | None = None
+        self, key: str, value: float | None, exclude: str | tuple[str, ...] | None = None
     ) -> None:
-        """Set a figure to the mean of the values given for it since figures were last shown."""
+        """Set a figure to the mean of the values given for it since figures were last shown; None
+        is no value."""
+        if value is None:
+            return
         total, n = self._means.get(key, (0.0, 0))
         self._means[key] = total + float(value), n + 1
         self.record(key, (total + float(value)) / (n + 1), exclude)
@@ -181,30 +185,31 @@ class Logger:
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=num_timesteps)
 
-    def dump(self, num_timesteps: int) -> None:
-        """Show and write the present figures."""
+    def dump(self, step: int = 0) -> None:
+        """Show and write the present figures; `step` is the number of environment steps so far."""
         elapsed = max(time.perf_counter() - self._clock, 1e-9)
-        self.values["time/fps"] = (num_timesteps - self.begun_at) / elapsed
+        self.values["time/fps"] = (step - self.begun_at) / elapsed
         fresh = {key: self.values[key] for key in (*self._fresh, "time/fps")}
         if self._progress is not None and self._task is not None:
             shown = [form.format(self.values[k]) for k, form in SHOWN.items() if k in self.values]
-            self._progress.update(self._task, completed=num_timesteps, figures=", ".join(shown))
+            self._progress.update(self._task, completed=step, figures=", ".join(shown))
         if self._writer is not None:
             for key, value in fresh.items():
                 if "tensorboard" not in self._excluded.get(key, ()):
-                    self._writer.add_scalar(key, value, num_timesteps)
+                    self._writer.add_scalar(key, value, step)
             for key, other in self._others.items():
-                _write_other(self._writer, key, other, num_timesteps)
+                if "tensorboard" not in self._excluded.get(key, ()):
+                    _write_other(self._writer, key, other, step)
         self._others.clear()
         self._fresh.clear()
         self._means.clear()
         if self.handed_to is not None:
             self.handed_to.record("time/fps", int(self.values["time/fps"]))
             self.handed_to.record("time/time_elapsed", int(elapsed), exclude="tensorboard")
-            self.handed_to.record("time/total_timesteps", num_timesteps, exclude="tensorboard")
-            self.handed_to.dump(num_timesteps)
+            self.handed_to.record("time/total_timesteps", step, exclude="tensorboard")
+            self.handed_to.dump(step)
         elif self.verbose:
-            times = {"time/time_elapsed": elapsed, "time/total_timesteps": num_timesteps}
+            times = {"time/time_elapsed": elapsed, "time/total_timesteps": step}
             self._print(fresh | times)
 
     def _print(self, figures: Mapping[str, float]) -> None:
@@ -230,7 +235,8 @@ class Logger:
 def _run(folder: Path, name: str, new: bool) -> Path:
     """The folder of a run, numbered as in Stable-Baselines3. A `new` run comes after the last one,
     and its folder is made here so that no other process takes it; otherwise it is the last one, or
-    the first if there is none."""
+    the first if there is none. A `name` may contain folders."""
+    folder, name = (folder / name).parent, Path(name).name
     folder.mkdir(parents=True, exist_ok=True)
     beginnings = (path.name.removeprefix(f"{name}_") for path in folder.glob(f"{name}_*"))
     last = max((int(number) for number in beginnings if number.isdecimal()), default=0)

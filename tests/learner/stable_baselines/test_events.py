@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from stable_baselines3 import PPO as TheirPPO
 from stable_baselines3.common import callbacks as theirs
+from stable_baselines3.common import logger as theirs_logger
 from toys import Clock
 
 import rlox
@@ -116,3 +117,59 @@ def test_evaluations_are_made_as_often_where_rollouts_are_in_rust():
         rlox.PPO("CartPole-v1", n_envs=2, n_steps=8, batch_size=16, seed=3).learn(64, callback)
         results.append((callback.n_calls, callback.last_mean_reward))
     assert results[0] == results[1] == (32, 3.0)
+
+
+class Succeeds(Clock):
+    """Every second episode is a success."""
+
+    episodes = 0
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        if terminated or truncated:
+            self.episodes += 1
+            info["is_success"] = self.episodes % 2 == 0
+        return obs, reward, terminated, truncated, info
+
+
+@each_arm
+def test_successes_are_written(arm, tmp_path):
+    trainer, module = ARMS[arm]
+    callback = module.EvalCallback(
+        Succeeds(3), n_eval_episodes=4, eval_freq=16, log_path=str(tmp_path), verbose=0
+    )
+    model = model_of(trainer)
+    recorded = {}
+    model.set_logger(Records(recorded))
+    model.learn(32, callback)
+    written = np.load(tmp_path / "evaluations.npz")
+    assert written["successes"].tolist() == [[False, True, False, True]] * 2
+    assert recorded["eval/success_rate"] == 0.5
+
+
+class Records(theirs_logger.Logger):
+    """Keeps all that was recorded."""
+
+    def __init__(self, recorded):
+        super().__init__(None, [])
+        self.recorded = recorded
+
+    def record(self, key, value, exclude=None):
+        self.recorded[key] = value
+
+
+def test_where_rollouts_come_from_another_thread_steps_are_counted_all_the_same(tmp_path):
+    model = rlox.PPO("CartPole-v1", n_envs=2, n_steps=16, batch_size=16, collector="async")
+    model.learn(128, ours.CheckpointCallback(24, str(tmp_path)))  # four rollouts
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"rl_model_64_steps.zip", "rl_model_96_steps.zip"}
+
+
+def test_an_attribute_of_a_callback_may_be_called_callbacks():
+    class Has(ours.BaseCallback):
+        def __init__(self, value):
+            super().__init__()
+            self.callbacks = value
+
+    for value in (["a"], 3):
+        model_of(rlox.PPO).learn(16, Has(value))

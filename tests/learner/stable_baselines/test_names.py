@@ -178,3 +178,25 @@ def test_images_in_locals_are_as_the_environment_shows_them(given):
         library.PPO(policy, env, **SMALL).learn(16, keeps)
         shapes.append(keeps.shapes)
     assert shapes == [((1, 3, 36, 36), (3, 36, 36))] * 2
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_figures_may_be_shown_by_hand(library, tmp_path):
+    model = library.PPO("MlpPolicy", "CartPole-v1", tensorboard_log=str(tmp_path), **small("PPO"))
+    model.learn(16)
+    logger = model.logger
+    logger.record_mean("mine", None)
+    logger.record_mean("mine", 2.0)
+    logger.record("said", "a text", exclude="tensorboard")
+    assert logger.name_to_value["mine"] == 2.0
+    logger.dump(step=5)
+    logger.dump()
+    (written,) = tmp_path.rglob("events.*")
+    assert b"a text" not in written.read_bytes()
+
+
+def test_the_name_of_a_run_may_lie_in_folders(tmp_path):
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", tensorboard_log=str(tmp_path), **small("PPO"))
+    for _ in range(2):
+        model.learn(16, tb_log_name="group/mine")
+    assert {path.name for path in (tmp_path / "group").iterdir()} == {"mine_1", "mine_2"}

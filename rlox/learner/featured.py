@@ -97,9 +97,9 @@ class PolicyKwargs:
                 stacklevel=2,
             )
             arch = arch[0]
-        if isinstance(arch, Mapping):
+        if isinstance(arch, Mapping) and (second == "vf" or arch.keys() >= {"pi", "qf"}):
             return [int(n) for n in arch.get("pi", [])], [int(n) for n in arch.get(second, [])]
-        if any(not isinstance(width, Integral) for width in arch):
+        if isinstance(arch, Mapping) or any(not isinstance(width, Integral) for width in arch):
             raise ValueError(
                 f"policy_kwargs: net_arch is {arch}; give widths, [64, 64], or "
                 f"dict(pi=[64, 64], {second}=[64, 64])"

@@ -33,6 +33,7 @@ from rlox.learner.arguments import (
 )
 from rlox.learner.collectors import AsyncRollouts, Rollout, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
+from rlox.learner.environments import NoEnv
 from rlox.learner.joined import unfit_for_rust
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.ppo_update import NativeUpdate
@@ -204,7 +205,8 @@ class PPO(OnPolicy):
         if self._squashes and not bounded:
             raise Unsupported(f"squash_output: needs a bounded Box, not {self.action_space}")
         if collector == "async":
-            native_envs(self.vector_env)  # raises ValueError for others
+            if not isinstance(self.vector_env, NoEnv):
+                native_envs(self.vector_env)  # raises ValueError for others
             if use_sde:
                 raise ValueError(
                     'use_sde: another thread draws no noise anew; use collector="sync"'
@@ -328,11 +330,8 @@ class PPO(OnPolicy):
         """Log an update's figures; None where `target_kl` ended it before the first minibatch."""
         if figures is None:
             return
-        self._n_updates += 1
-        told = {
-            "train/n_updates": self._n_updates * self.n_epochs,
-            "train/clip_range": self.clip_range,
-        }
+        self._n_updates += self.n_epochs
+        told = {"train/n_updates": self._n_updates, "train/clip_range": self.clip_range}
         self._log({**dict(zip(FIGURES, figures, strict=True)), **told})
 
     def _shows(self) -> bool:

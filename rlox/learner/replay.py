@@ -111,6 +111,10 @@ class SacReplayBuffer(ReplayBuffer):
         """The place in `observations` and the like at which a ring would go on."""
         return 0 if self.full else len(self) // self.n_envs
 
+    def size(self) -> int:
+        """The number of steps of all environments that it holds."""
+        return self.buffer_size if self.full else self.pos
+
     @property
     def observations(self) -> Any:
         """Observations, for a `Dict` by key; of a `Discrete`, `[…, 1]`."""

@@ -62,6 +62,8 @@ class Present:
     def __set__(self, model: Any, given: Any) -> None:
         missing = given is None and self._may_miss
         held = None if missing else Scheduled(self._name, given, self._maximum)
+        if held is not None and self._may_miss and held.value == 0:
+            raise ValueError(f"{self._name}: is 0, which lets nothing move; None sets no bound")
         vars(model)[self._name] = held
 
 

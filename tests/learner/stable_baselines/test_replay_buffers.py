@@ -149,3 +149,12 @@ def test_a_copy_holds_the_same_and_is_another(copied):
         np.testing.assert_array_equal(column, before[name])
     model.replay_buffer = other
     model.learn(200, reset_num_timesteps=False)
+
+
+@pytest.mark.parametrize("n", [2, 7])
+def test_its_size_counts_steps_of_all_environments(n):
+    ours, theirs = models(BOX, 2, 10)
+    for model in (ours, theirs):
+        model.learn(2 * n)
+    assert ours.replay_buffer.size() == theirs.replay_buffer.size() == min(n, 5)
+    assert len(ours.replay_buffer) == min(2 * n, 10), "transitions"

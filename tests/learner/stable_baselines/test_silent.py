@@ -216,3 +216,29 @@ def test_a_clip_range_may_be_set_to_a_number_or_a_schedule(tmp_path, name):
         model.clip_range_vf = None
         model.learn(32).save(tmp_path / "model")
         assert rlox.PPO.load(tmp_path / "model").clip_range_vf is None
+
+
+@pytest.mark.parametrize("arch", [{"pi": [8], "vf": [8]}, {"qf": [8]}])
+def test_a_network_without_layers_is_not_made_by_mistake(arch):
+    with pytest.raises(AssertionError):
+        TheirSAC("MlpPolicy", "Pendulum-v1", policy_kwargs={"net_arch": arch})
+    with pytest.raises(ValueError, match=r"net_arch is .*give widths, .*qf=\["):
+        rlox.SAC("MlpPolicy", "Pendulum-v1", policy_kwargs={"net_arch": arch})
+
+
+def test_values_that_may_not_move_are_refused():
+    with pytest.raises(ValueError, match=r"clip_range_vf: is 0, .*None sets no bound"):
+        rlox.PPO("MlpPolicy", "CartPole-v1", clip_range_vf=0.0)
+
+
+@pytest.mark.parametrize("make", [rlox.PPO, rlox.SAC])
+def test_adam_need_not_be_fused(make):
+    model = make("MlpPolicy", "Pendulum-v1", policy_kwargs={"optimizer_kwargs": {"fused": False}})
+    found = model.optimizer if make is rlox.PPO else model.actor_optimizer
+    assert found.defaults["fused"] is False
+
+
+def test_another_number_of_environments_is_said(capsys, monkeypatch):
+    monkeypatch.setattr(rlox.PPO, "_said", set())
+    rlox.PPO("CartPole-v1").learn(1)
+    assert "n_envs=8 for 1" in "".join(capsys.readouterr())

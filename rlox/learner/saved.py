@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -256,7 +255,9 @@ class Saved:
         """What `save` wrote. ValueError for what another algorithm or program has written."""
         try:
             saved = read(path, ".zip", device)
-        except (RuntimeError, UnpicklingError, EOFError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # torch.load has no error of its own for foreign files
             raise ValueError(
                 f"{path}: {cls.__name__}.save has not written it, or not to its end. Of a model of "
                 "Stable-Baselines3 the weights can be taken over: "

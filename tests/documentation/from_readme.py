@@ -56,7 +56,7 @@ class Stranger:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-DIFF = "HEAD~1 HEAD --bench ^benchmark_chordal"
+DIFF = "HEAD~1 HEAD --bench '^benchmark_chordal.*complete'"
 STRANGERS = {
     "networkx": Stranger(
         "networkx",

@@ -24,10 +24,10 @@ TRAINERS = (rlox.PPO, rlox.SAC)
 REASONS = {  # the beginning of a case, and why it does not pass
     "test_dict_env.py::test_consistency[PPO]": "one seed gives the weights of MultiInputPolicy and "
     "of MlpPolicy in another order, so the two models differ as two seeds do",
-    "test_gae.py::test_infinite_horizon[True-SAC]": "by its one seed: of seeds 0 to 39, both "
+    "test_gae.py::test_infinite_horizon[True-SAC]": "its one seed decides: of seeds 0 to 39, both "
     "libraries have some that pass and some that do not",
     "test_her.py": "HER is left out",
-    "test_identity.py::test_discrete[env2-PPO]": "by its one seed: of seeds 0 to 7, both libraries "
+    "test_identity.py::test_discrete[env2-PPO]": "its one seed decides: of seeds 0 to 7, both libraries "
     "have some that pass and some that do not",
     "test_n_step_replay.py": "returns of several steps are left out",
     "test_save_load.py::test_save_load_backward_compatible": "model.clip_range is a number here, "

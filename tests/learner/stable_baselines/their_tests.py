@@ -27,8 +27,8 @@ REASONS = {  # the beginning of a case, and why it does not pass
     "test_gae.py::test_infinite_horizon[True-SAC]": "its one seed decides: of seeds 0 to 39, both "
     "libraries have some that pass and some that do not",
     "test_her.py": "HER is left out",
-    "test_identity.py::test_discrete[env2-PPO]": "its one seed decides: of seeds 0 to 7, both libraries "
-    "have some that pass and some that do not",
+    "test_identity.py::test_discrete[env2-PPO]": "its one seed decides: of seeds 0 to 7, both "
+    "libraries have some that pass and some that do not",
     "test_n_step_replay.py": "returns of several steps are left out",
     "test_save_load.py::test_save_load_backward_compatible": "model.clip_range is a number here, "
     "not a function",

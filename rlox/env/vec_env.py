@@ -31,10 +31,10 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     made when they are first read.
 
     Environment i is seeded with `seed + i`, and starts in the same state as Gymnasium's. Without a
-    seed, environments in Python keep their own random state. With
-    `copy=False` every call returns the same arrays, and overwrites them. With `copy=True`, and for
-    infos always, no array that you still refer to is overwritten: arrays are new, or are earlier
-    ones to which nothing refers any more.
+    seed, environments in Python keep their own random state. With `copy=False` every call returns
+    the same arrays, and overwrites them. With `copy=True`, and for infos always, no array that you
+    still refer to is overwritten: arrays are new, or are earlier ones to which nothing refers any
+    more.
 
     Raises `ValueError` for an unknown id (with similar names), and for a bad `n_envs` or `seed`.
     """

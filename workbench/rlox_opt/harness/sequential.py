@@ -112,7 +112,8 @@ class Comparison:
                         self.failures[name] = outcome
                     else:
                         self.readings.setdefault(name, []).append(outcome)
-                    if first and not self._leaves_one(batch, until - ended):
+                    if first and not self._leaves_one(batch, _SURE * (until - ended)):
+                        batch = {}  # what comes next is chosen by what is known now
                         break
                 to_come = sum(self._seconds(n) * (most - done[n]) for n in self.undecided())
                 left = max(0.0, until - time.monotonic())
@@ -173,7 +174,8 @@ class Comparison:
     def _leaves_one(self, batch: Mapping[str, int], left: float) -> bool:
         """Whether one that was restarted once can still reach its look after another's restart."""
         to_come = [(batch[name] - 1) * self._seconds(name) for name in self.readings]
-        return not to_come or min(to_come) + self._seconds("") <= left
+        another = statistics.fmean(s for of in self.seconds.values() for s in of)
+        return not to_come or min(to_come) + another <= left
 
     def _urgency(self, name: str, restarts: int) -> tuple[bool, bool, float]:
         of = [reading.log_ratio for reading in self.readings.get(name, ())]

@@ -223,7 +223,8 @@ class OffPolicy(SacNames, Algorithm):
         """Replace the replay buffer's transitions by those that `save_replay_buffer` wrote; of more
         than `buffer_size`, the latest are taken. ValueError if observations or actions have another
         size. `truncate_last_traj` is for hindsight replay, which this library does not have."""
-        columns = {name: column.numpy() for name, column in read(path, ".pkl").items()}
+        held = read(path, ".pkl", "save_replay_buffer")
+        columns = {name: column.numpy() for name, column in held.items()}
         buffer = self._new_buffer()
         fill(buffer, columns)
         self.replay_buffer = buffer

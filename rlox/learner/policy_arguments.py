@@ -152,7 +152,7 @@ def read_policy(
 ) -> Policy:
     """What `load` of a policy class does."""
     to = require_device(device)
-    saved = read(path, "", to)
+    saved = read(path, "", "policy.save", to)
     if not isinstance(saved, dict) or "squashed" not in saved:
         raise ValueError(f"{path} holds no policy that policy.save has written")
     if policy_kwargs is None:

@@ -36,11 +36,25 @@ def write(saved: Any, path: str | Path | IO[bytes], ending: str) -> None:
     part.replace(path)
 
 
-def read(path: str | Path | IO[bytes], ending: str, device: str | torch.device = "cpu") -> Any:
-    """What `write` wrote, its tensors on `device`. No code is run from the file."""
+def read(
+    path: str | Path | IO[bytes],
+    ending: str,
+    writer: str,
+    device: str | torch.device = "cpu",
+    advice: str = "",
+) -> Any:
+    """What `write` wrote, its tensors on `device`. No code is run from the file. ValueError, with
+    the name of its `writer` and an `advice`, for a file that cannot be read."""
     if isinstance(path, str | Path) and not Path(path).suffix and not Path(path).exists():
         path = f"{path}{ending}"
-    return torch.load(path, map_location=device, weights_only=True)
+    try:
+        return torch.load(path, map_location=device, weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # torch.load has no error of its own for foreign files
+        raise ValueError(
+            f"{path}: {writer} has not written it, or not to its end.{advice} ({error})"
+        ) from error
 
 
 def _as_made(part: Any) -> Any:
@@ -253,22 +267,17 @@ class Saved:
     @classmethod
     def _read(cls, path: str | Path | IO[bytes], device: torch.device) -> dict[str, Any]:
         """What `save` wrote. ValueError for what another algorithm or program has written."""
-        try:
-            saved = read(path, ".zip", device)
-        except OSError:
-            raise
-        except Exception as error:  # torch.load has no error of its own for foreign files
-            raise ValueError(
-                f"{path}: {cls.__name__}.save has not written it, or not to its end. Of a model of "
-                "Stable-Baselines3 the weights can be taken over: "
-                f"set_parameters(theirs.get_parameters()) ({error})"
-            ) from error
+        writer = f"{cls.__name__}.save"
+        advice = (
+            " Of a model of Stable-Baselines3 the weights can be taken over: "
+            "set_parameters(theirs.get_parameters())"
+        )
+        saved = read(path, ".zip", writer, device, advice)
         if not isinstance(saved, dict) or "algorithm" not in saved:
-            raise ValueError(f"{path}: {cls.__name__}.save has not written it")
+            raise ValueError(f"{path}: {writer} has not written it")
         if saved["algorithm"] != cls.__name__:
             raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
-        found: dict[str, Any] = saved
-        return found
+        return saved
 
     def _take_up(
         self, seeds: tuple[int, int, int | None], streams: Sequence[Mapping[str, Tensor]]

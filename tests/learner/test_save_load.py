@@ -243,6 +243,10 @@ def test_files_of_others_are_refused_by_name(tmp_path):
     advice = r"theirs\.zip: PPO\.save has not written it, .* set_parameters\("
     with pytest.raises(ValueError, match=advice):
         rlox.PPO.load(tmp_path / "theirs.zip")
+    with pytest.raises(ValueError, match=r"theirs\.zip: policy\.save has not written it"):
+        SquashedGaussianActor.load(tmp_path / "theirs.zip")
+    with pytest.raises(ValueError, match=r"theirs\.zip: save_replay_buffer has not written it"):
+        sac().load_replay_buffer(tmp_path / "theirs.zip")
     torch.save({"weights": torch.zeros(1)}, tmp_path / "weights.zip")
     with pytest.raises(ValueError, match=r"weights\.zip: PPO\.save has not written it"):
         rlox.PPO.load(tmp_path / "weights.zip")

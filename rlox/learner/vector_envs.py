@@ -63,15 +63,15 @@ class FromTheirs(VectorEnv[Any, Any, Any]):
     def step(self, actions: Any) -> Any:
         with self.timing.add_time("python_env"):
             obs, rewards, dones, each = self.theirs.step(actions)
-        last = [info.get("terminal_observation") for info in each]
-        truncated = [
-            info.get("TimeLimit.truncated", False) and final is not None
-            for info, final in zip(each, last, strict=True)
-        ]
-        truncations = np.asarray(truncated, dtype=np.bool_) & dones
-        infos = TheirInfos()
+        infos, truncations = TheirInfos(), np.zeros(self.num_envs, np.bool_)
         infos.each = each
         if dones.any():
+            last = [info.get("terminal_observation") for info in each]
+            truncated = [
+                info.get("TimeLimit.truncated", False) and final is not None
+                for info, final in zip(each, last, strict=True)
+            ]
+            truncations = np.asarray(truncated, dtype=np.bool_) & dones
             begun = _each_obs(obs, self.single_observation_space)
             infos["final_obs"] = [
                 new if final is None else final for final, new in zip(last, begun, strict=True)

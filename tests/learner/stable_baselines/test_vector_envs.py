@@ -187,8 +187,7 @@ class Forgets(DummyVecEnv):
 
 
 def test_without_a_last_observation_nothing_is_bootstrapped_at_a_time_limit():
-    model = rlox.PPO("MlpPolicy", Forgets([lambda: Clock(3)]), n_steps=6, policy=None, gamma=0.9)
-    model.policy = TenPerStep()
+    model = rlox.PPO(Forgets([lambda: Clock(3)]), n_steps=6, policy=TenPerStep(), gamma=0.9)
     model.collect_rollout()
     theirs = TheirPPO("MlpPolicy", Forgets([lambda: Clock(3)]), device="cpu", **SMALL).learn(16)
     np.testing.assert_array_equal(theirs.rollout_buffer.rewards, 1)

@@ -34,8 +34,8 @@ Name the base as A...B, as git does: that is the commit at which B branched off 
 with A itself, a branch that is behind would be blamed for what A has gained since.
 
 The gate fails where the whole interval of a benchmark lies above 1 by more than --threshold, and
-stands out among all benchmarks of the run. It does not fail for a regression that the change itself
-acknowledges, up to the ratio that is written there (see `rlox-opt regressions --help`).
+the benchmark stands out among all of the run. It does not fail for a regression that the change
+itself acknowledges, up to the ratio that is written there (see `rlox-opt regressions --help`).
 """
 
 

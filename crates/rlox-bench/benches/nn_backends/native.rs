@@ -89,7 +89,6 @@ impl Learner {
 
     /// One step of Adam down the gradient `grad_out` of the outputs.
     fn descend(&mut self, x: &[f32], rows: usize, grad_out: &[f32]) {
-        self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
         self.mlp
             .backward(&self.params, x, rows, acts, grad_out, grad);

@@ -52,28 +52,18 @@ impl Precision {
         b: &[f32],
         ldb: usize,
         c: &mut [f32],
-        accumulate: bool,
     ) {
         if self == Self::Float32 || m.min(n).min(k) < LEAST {
-            return gemm(m, n, k, a, b, ldb, c, accumulate);
+            return gemm(m, n, k, a, b, ldb, c);
         }
         #[cfg(target_arch = "x86_64")]
         if has_bfloat16() {
             // SAFETY: the processor has the instructions.
-            return unsafe { x86::product(m, n, k, a, b, ldb, c, accumulate) };
+            return unsafe { x86::product(m, n, k, a, b, ldb, c) };
         }
         let rounded = |values: &[f32]| values.iter().map(|&x| rounded(x)).collect::<Vec<_>>();
         let (data, b) = (rounded(a.data), rounded(b));
-        gemm(
-            m,
-            n,
-            k,
-            Strided { data: &data, ..a },
-            &b,
-            ldb,
-            c,
-            accumulate,
-        );
+        gemm(m, n, k, Strided { data: &data, ..a }, &b, ldb, c);
     }
 }
 
@@ -110,7 +100,6 @@ mod x86 {
     ///
     /// Panics if a slice is shorter than the shapes say. No dimension is 0.
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-    #[expect(clippy::too_many_arguments, reason = "the interface of BLAS")]
     pub(super) fn product(
         m: usize,
         n: usize,
@@ -119,7 +108,6 @@ mod x86 {
         b: &[f32],
         ldb: usize,
         c: &mut [f32],
-        accumulate: bool,
     ) {
         let enough = |last: Option<usize>, len| last.is_some_and(|at| at < len);
         assert!(
@@ -153,7 +141,7 @@ mod x86 {
                 pair_rows(columns, a.column, depth, &zeros[..m], &mut words, m);
             }
             let (row, column) = if by_rows { (pairs, 1) } else { (1, m) };
-            let adds = accumulate || start > 0;
+            let adds = start > 0;
             for j in (0..n).step_by(WIDTH) {
                 let used = WIDTH.min(n - j);
                 let rows = &b[start * ldb + j..];

@@ -46,11 +46,9 @@ pub(super) fn last_of(rows: usize, row: usize, columns: usize, column: usize) ->
 }
 
 kernel! {
-    /// `c = a b`, or `c += a b` if `accumulate`. `a` is `[m, k]`, `b` `[k, n]` with rows `ldb` elements
-    /// apart, `c` `[m, n]`.
+    /// `c = a b`. `a` is `[m, k]`, `b` `[k, n]` with rows `ldb` elements apart, `c` `[m, n]`.
     ///
     /// Panics if a slice is shorter than that.
-    #[expect(clippy::too_many_arguments, reason = "the interface of BLAS")]
     pub(super) fn gemm(
         m: usize,
         n: usize,
@@ -59,14 +57,12 @@ kernel! {
         b: &[f32],
         ldb: usize,
         c: &mut [f32],
-        accumulate: bool,
     ) = gemm_body;
 }
 
 /// # Safety
 /// The processor has the instructions of `I`.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the interface of BLAS")]
 unsafe fn gemm_body<I: Sixteen>(
     m: usize,
     n: usize,
@@ -75,15 +71,12 @@ unsafe fn gemm_body<I: Sixteen>(
     b: &[f32],
     ldb: usize,
     c: &mut [f32],
-    accumulate: bool,
 ) {
     if m == 0 || n == 0 {
         return;
     }
     if k == 0 {
-        if !accumulate {
-            c[..m * n].fill(0.0);
-        }
+        c[..m * n].fill(0.0);
         return;
     }
     let a_last = last_of(m, a.row, k, a.column);
@@ -115,7 +108,7 @@ unsafe fn gemm_body<I: Sixteen>(
             n,
             depth,
             a,
-            accumulate: accumulate || start > 0,
+            accumulate: start > 0,
         };
         let b = &b[start * ldb..];
         let mut j = 0;
@@ -181,6 +174,7 @@ struct Block<'a> {
     n: usize,
     depth: usize,
     a: Strided<'a>,
+    /// Whether `c` holds the sums over the blocks before.
     accumulate: bool,
 }
 

@@ -61,7 +61,7 @@ impl Mlp {
             };
             let weight = &params[start + from..start + n_in * n_out];
             let precision = self.precision;
-            precision.product(rows.len(), width, n_out, a, weight, n_in, below, false);
+            precision.product(rows.len(), width, n_out, a, weight, n_in, below);
             if layer > 0 {
                 let outputs = &acts.layers[layer - 1];
                 for (delta, &row) in below.chunks_exact_mut(width).zip(rows) {

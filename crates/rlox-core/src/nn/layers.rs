@@ -267,25 +267,26 @@ fn times_relu_derivative_body<I: Instructions>(delta: &mut [f32], y: &[f32]) {
 }
 
 kernel! {
-    /// `sums[j] += sum over r of values[r, j]`: the gradient by a bias. `sums` is `[out]`, `values`
+    /// `sums[j] = sum over r of values[r, j]`: the gradient by a bias. `sums` is `[out]`, `values`
     /// `[rows, out]`.
-    pub(super) fn add_columns(values: &[f32], sums: &mut [f32]) = add_columns_body;
+    pub(super) fn sum_columns(values: &[f32], sums: &mut [f32]) = sum_columns_body;
 }
 
 #[inline(always)]
-fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
+fn sum_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
     let n = sums.len();
     let mut j = 0;
     // Whole vectors of columns, whose sums stay in registers over all rows. Each sum waits for that of
     // the row before, so four vectors at a time.
     while j + 4 * FLOATS <= n {
-        add_vectors::<4>(values, j, sums);
+        sum_vectors::<4>(values, j, sums);
         j += 4 * FLOATS;
     }
     while j + FLOATS <= n {
-        add_vectors::<1>(values, j, sums);
+        sum_vectors::<1>(values, j, sums);
         j += FLOATS;
     }
+    sums[j..].fill(0.0);
     for row in values.chunks_exact(n) {
         for i in j..n {
             sums[i] += row[i];
@@ -293,9 +294,9 @@ fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
     }
 }
 
-/// [`add_columns`] for the V vectors of columns from `j` on.
+/// [`sum_columns`] for the V vectors of columns from `j` on.
 #[inline(always)]
-fn add_vectors<const V: usize>(values: &[f32], j: usize, sums: &mut [f32]) {
+fn sum_vectors<const V: usize>(values: &[f32], j: usize, sums: &mut [f32]) {
     let mut vectors = [[0.0f32; FLOATS]; V];
     for row in values.chunks_exact(sums.len()) {
         let row = &row[j..j + V * FLOATS];
@@ -305,9 +306,7 @@ fn add_vectors<const V: usize>(values: &[f32], j: usize, sums: &mut [f32]) {
             }
         }
     }
-    for (sum, column) in sums[j..].iter_mut().zip(vectors.as_flattened()) {
-        *sum += column;
-    }
+    sums[j..j + V * FLOATS].copy_from_slice(vectors.as_flattened());
 }
 
 /// Whether the gradient by a weight is computed transposed, as `[in, out]`: where the inputs would fill
@@ -316,9 +315,9 @@ pub(super) fn is_transposed(n_in: usize, n_out: usize) -> bool {
     n_in < FLOATS && n_out >= FLOATS
 }
 
-/// `grad[o, i] += sum over r of delta[r, o] x[r, i]`: the gradient by a weight. `delta` is
+/// `grad[o, i] = sum over r of delta[r, o] x[r, i]`: the gradient by a weight. `delta` is
 /// `[rows, n_out]`, `x` `[rows, n_in]`; `room` is memory kept between calls.
-pub(super) fn add_weight_gradient(
+pub(super) fn weight_gradient(
     precision: Precision,
     rows: usize,
     delta: &[f32],
@@ -333,16 +332,7 @@ pub(super) fn add_weight_gradient(
         column: n,
     };
     if !is_transposed(n_in, n_out) {
-        precision.product(
-            n_out,
-            n_in,
-            rows,
-            columns(delta, n_out),
-            x,
-            n_in,
-            grad,
-            true,
-        );
+        precision.product(n_out, n_in, rows, columns(delta, n_out), x, n_in, grad);
         return;
     }
     let transposed = grown(room, n_in * n_out);
@@ -354,11 +344,10 @@ pub(super) fn add_weight_gradient(
         delta,
         n_out,
         transposed,
-        false,
     );
     for (o, grad) in grad.chunks_exact_mut(n_in).enumerate() {
         for (i, grad) in grad.iter_mut().enumerate() {
-            *grad += transposed[i * n_out + o];
+            *grad = transposed[i * n_out + o];
         }
     }
 }

@@ -274,7 +274,7 @@ impl Mlp {
                     column: 1,
                 };
                 let precision = self.precision;
-                precision.product(rows, n_out, n_in, a, weight, ld, output, false);
+                precision.product(rows, n_out, n_in, a, weight, ld, output);
             }
             match self.activation {
                 _ if layer + 1 == n_layers => layers::add_bias(output, bias),
@@ -285,7 +285,7 @@ impl Mlp {
         &acts.layers[n_layers - 1]
     }
 
-    /// Adds the gradient of the loss by the parameters to `grad`, `[n_params]`.
+    /// Sets `grad`, `[n_params]`, to the gradient of the loss by the parameters.
     ///
     /// `grad_out`, `[rows, out]`, is the gradient of the loss by the outputs. `acts` is what the latest
     /// [`Self::forward`] left behind; `params`, `x` and `rows` must be those of that call.
@@ -318,9 +318,9 @@ impl Mlp {
             end = start;
             let input = if layer == 0 { x } else { &layers[layer - 1] };
             let delta_here = &delta[..rows * n_out];
-            layers::add_columns(delta_here, grad_bias);
+            layers::sum_columns(delta_here, grad_bias);
             let shape = [n_out, n_in];
-            layers::add_weight_gradient(
+            layers::weight_gradient(
                 self.precision,
                 rows,
                 delta_here,
@@ -340,7 +340,7 @@ impl Mlp {
                 column: 1,
             };
             let precision = self.precision;
-            precision.product(rows, n_in, n_out, a, weight, n_in, below, false);
+            precision.product(rows, n_in, n_out, a, weight, n_in, below);
             match self.activation {
                 Activation::Tanh => layers::times_tanh_derivative(below, input),
                 Activation::Relu => layers::times_relu_derivative(below, input),

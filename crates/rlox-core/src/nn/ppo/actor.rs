@@ -121,7 +121,6 @@ impl Side for Actor<'_> {
             _ => return None,
         }
 
-        self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
         mlp.backward(
             params,

@@ -65,7 +65,6 @@ impl Side for Critic<'_> {
         }
         self.latest_loss = squares / rows as f64;
 
-        self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
         mlp.backward(params, &self.obs, rows, acts, &self.grad_out, grad);
         Some(norm_squared(&self.grad))

@@ -190,7 +190,6 @@ impl Half {
             1.0 / batch_size as f32,
             &mut self.grad_heads,
         );
-        self.grad.clear();
         self.grad.resize(actor.n_params(), 0.0);
         actor.backward(
             params,

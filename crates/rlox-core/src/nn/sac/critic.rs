@@ -89,7 +89,6 @@ impl QFunction {
             let pairs = self.grad_q.iter_mut().zip(weights);
             pairs.for_each(|(grad, weight)| *grad *= weight);
         }
-        self.grad.fill(0.0);
         self.mlp.backward(
             trained.params,
             x,

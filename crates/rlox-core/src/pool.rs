@@ -72,13 +72,21 @@ pub(crate) fn has_room_for(threads: usize) -> bool {
     there.is_ok()
 }
 
-/// After time was wasted on a helper, no helper is tried for this many times as long. So at most about
-/// a twentieth of the time is wasted, however busy other programs keep the cores.
-const ALONE_AFTER_WASTE: u32 = 20;
+/// After a helper has cost more than helpers saved before, no helper is tried for this many times as
+/// long as the loss. So at most about a twentieth of the time is lost, however busy other programs keep
+/// the cores.
+const ALONE_AFTER_LOSS: u32 = 20;
 
-/// At most so much counts as wasted at once: a process that was stopped for an hour did not wait for
-/// its helper so long.
-const LONGEST_WASTE: Duration = Duration::from_millis(100);
+/// At most so much counts as lost at once: a process that was stopped for an hour did not wait for its
+/// helper so long.
+const LARGEST_LOSS: Duration = Duration::from_millis(100);
+
+/// At most so much of what helpers saved is set off against later losses. It outweighs the short
+/// interruptions that the host of a virtual machine makes, but not the time slices of another program.
+const MOST_SAVED: Duration = Duration::from_millis(1);
+
+/// What helpers saved and no loss has used up, in nanoseconds.
+static SAVED: AtomicU64 = AtomicU64::new(0);
 
 /// When a helper may be tried again, in nanoseconds after [`began`].
 static QUIET_AGAIN: AtomicU64 = AtomicU64::new(0);
@@ -89,20 +97,34 @@ fn began() -> Instant {
     *BEGAN.get_or_init(Instant::now)
 }
 
-/// Whether a helper may be tried: false for some time after [`wasted`] reported wasted time. All
-/// threads of the process share the answer, since they share the cores.
+/// Whether a helper may be tried: false for some time after [`helped`] reported a loss. All threads of
+/// the process share the answer, since they share the cores.
 pub(crate) fn is_quiet() -> bool {
     let quiet_again = QUIET_AGAIN.load(Relaxed);
     quiet_again == 0 || began().elapsed() >= Duration::from_nanos(quiet_again)
 }
 
-/// Reports how much time a helper wasted; zero is none.
-pub(crate) fn wasted(time: Duration) {
-    if time > Duration::ZERO {
-        let until = began().elapsed() + time.min(LONGEST_WASTE) * ALONE_AFTER_WASTE;
-        let nanos = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
-        QUIET_AGAIN.fetch_max(nanos, Relaxed);
+/// Reports that work took so long with a helper, and how long it takes without one.
+pub(crate) fn helped(took: Duration, alone: Duration) {
+    let settle = |saved: u64| settled(Duration::from_nanos(saved), took, alone);
+    let before = SAVED.fetch_update(Relaxed, Relaxed, |saved| Some(nanos(settle(saved).0)));
+    let loss = settle(before.unwrap_or(0)).1;
+    if loss > Duration::ZERO {
+        let until = began().elapsed() + loss * ALONE_AFTER_LOSS;
+        QUIET_AGAIN.fetch_max(nanos(until), Relaxed);
     }
+}
+
+/// What helpers saved and no loss has used up, after one more report, and the part of a loss that
+/// exceeds it.
+fn settled(saved: Duration, took: Duration, alone: Duration) -> (Duration, Duration) {
+    let saved = (saved + alone.saturating_sub(took)).min(MOST_SAVED);
+    let loss = took.saturating_sub(alone).min(LARGEST_LOSS);
+    (saved.saturating_sub(loss), loss.saturating_sub(saved))
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// How long a waiting thread spins before it sleeps: about as long as it takes to wake a thread on a
@@ -146,13 +168,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_wasted_time_there_is_no_help_for_some_time_and_then_there_is() {
-        wasted(Duration::from_millis(5));
+    fn after_a_loss_there_is_no_help_for_some_time_and_then_there_is() {
+        helped(Duration::from_millis(5), Duration::ZERO);
         assert!(!is_quiet());
         let tries = Instant::now();
         while !is_quiet() {
             assert!(tries.elapsed() < Duration::from_secs(60)); // other tests waste time, too
             sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn losses_count_once_they_exceed_what_was_saved() {
+        let [one, two, three] = [1, 2, 3].map(|n| Duration::from_micros(100 * n));
+        let nothing = Duration::ZERO;
+        assert_eq!(settled(nothing, one, three), (two, nothing));
+        assert_eq!(settled(two, two, one), (one, nothing));
+        assert_eq!(settled(one, three, one), (nothing, one));
+        assert_eq!(settled(two, nothing, 2 * MOST_SAVED), (MOST_SAVED, nothing));
+        assert_eq!(
+            settled(nothing, 2 * LARGEST_LOSS, one),
+            (nothing, LARGEST_LOSS)
+        );
     }
 }

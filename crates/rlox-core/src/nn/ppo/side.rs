@@ -63,7 +63,8 @@ const MISSED: u32 = 4;
 /// Measures how long a minibatch takes with help and without it, and so whether help pays.
 ///
 /// While other programs use the cores, the helper waits for a core and the owner waits for the helper.
-/// The time that is wasted so is reported to [`pool`], which then refuses help for some time.
+/// What is lost so, and what help brings, is reported to [`pool`], which refuses help for some time where
+/// it does not pay.
 pub(super) struct Pace {
     /// How many times as long as the owner's side both sides take, by the networks' parameters.
     both: f64,
@@ -109,32 +110,35 @@ impl Pace {
             .map_or(Duration::ZERO, |(began, _)| began.elapsed());
     }
 
-    /// Ends the minibatch, and reports wasted time.
+    /// Ends the minibatch, and reports what help brought or cost.
     pub(super) fn end(&mut self, done: Done) {
         if let Some((began, offered)) = self.now {
             let done = offered.then_some(done);
-            pool::wasted(self.waste(done, began.elapsed()));
+            if let Some((took, alone)) = self.compared(done, began.elapsed()) {
+                pool::helped(took, alone);
+            }
         }
     }
 
-    /// How much time was wasted on help in a minibatch that took so long. `done` is None where no help
-    /// was asked for.
-    fn waste(&mut self, done: Option<Done>, took: Duration) -> Duration {
+    /// How long a minibatch took with help, and how long it takes without, if that can be told of one
+    /// that took so long. `done` is None where no help was asked for.
+    fn compared(&mut self, done: Option<Done>, took: Duration) -> Option<(Duration, Duration)> {
         let Some(done) = done else {
             self.alone = Some(self.alone.map_or(took, |alone| alone.min(took)));
-            return Duration::ZERO;
+            return None;
         };
         let alone = self.alone.unwrap_or_else(|| self.own.mul_f64(self.both));
         if done == Done::Helped {
             self.missed = 0;
-            return took.saturating_sub(alone);
+            return Some((took, alone));
         }
         self.missed += 1;
         if self.missed < MISSED {
-            return Duration::ZERO;
+            return None;
         }
         self.missed = 0;
-        alone.max(pool::SPIN) // at least what it takes to start or wake a thread
+        // At least what it takes to start or wake a thread is lost.
+        Some((alone.max(pool::SPIN), Duration::ZERO))
     }
 }
 
@@ -156,34 +160,31 @@ mod tests {
     #[test]
     fn the_shortest_time_alone_counts_and_until_there_is_one_what_the_owners_side_tells() {
         let mut pace = pace();
-        let late = Duration::from_millis(1);
-        assert_eq!(pace.waste(Some(Done::Helped), HELPED), Duration::ZERO);
-        assert_eq!(
-            pace.waste(Some(Done::Helped), late),
-            late - OWN.mul_f64(2.5)
-        );
+        let estimate = Some((HELPED, OWN.mul_f64(2.5)));
+        assert_eq!(pace.compared(Some(Done::Helped), HELPED), estimate);
         for alone in [5, 3, 4].map(|times| times * ALONE) {
-            pace.waste(None, alone);
+            assert_eq!(pace.compared(None, alone), None);
         }
-        assert_eq!(pace.waste(Some(Done::Helped), late), late - 3 * ALONE);
+        let known = Some((HELPED, 3 * ALONE));
+        assert_eq!(pace.compared(Some(Done::Helped), HELPED), known);
     }
 
     #[test]
-    fn offers_that_are_missed_in_a_row_are_waste() {
+    fn offers_that_are_missed_in_a_row_are_a_loss() {
         let mut pace = pace();
-        let missed = |pace: &mut Pace| pace.waste(Some(Done::Alone), ALONE);
+        let missed = |pace: &mut Pace| pace.compared(Some(Done::Alone), ALONE);
         for _ in 1..MISSED {
-            assert_eq!(missed(&mut pace), Duration::ZERO);
+            assert_eq!(missed(&mut pace), None);
         }
-        pace.waste(Some(Done::Helped), HELPED);
+        pace.compared(Some(Done::Helped), HELPED);
         for _ in 1..MISSED {
-            assert_eq!(missed(&mut pace), Duration::ZERO);
+            assert_eq!(missed(&mut pace), None);
         }
-        assert_eq!(missed(&mut pace), OWN.mul_f64(2.5));
-        pace.waste(None, HELPED);
+        assert_eq!(missed(&mut pace), Some((OWN.mul_f64(2.5), Duration::ZERO)));
+        pace.compared(None, HELPED);
         for _ in 1..MISSED {
             missed(&mut pace);
         }
-        assert_eq!(missed(&mut pace), pool::SPIN);
+        assert_eq!(missed(&mut pace), Some((pool::SPIN, Duration::ZERO)));
     }
 }

@@ -120,8 +120,9 @@ impl Pace {
         }
     }
 
-    /// How long a minibatch took with help, and how long it takes without, if that can be told of one
-    /// that took so long. `done` is None where no help was asked for.
+    /// How long a minibatch took with help, and how long it takes without; None where this one cannot
+    /// tell. `done` is None where no help was asked for. After [`MISSED`] offers in a row that were not
+    /// taken, it is what they cost, and nothing.
     fn compared(&mut self, done: Option<Done>, took: Duration) -> Option<(Duration, Duration)> {
         let Some(done) = done else {
             self.alone = Some(self.alone.map_or(took, |alone| alone.min(took)));

@@ -39,8 +39,10 @@ claims.toml names the texts, and binds each of their figures to a record and a p
 
 A claim is stale where its record is of a tree with uncommitted changes, has fewer than {FEW}
 rounds, or is older than a change of the code that it measures. (Changes of comments, docstrings and
-imports do not count, nor does code that is moved.) Measure anew, or claim less. A number that was
-not measured, such as a default or a size, is listed under [plain], with the words around it.
+imports do not count, nor does code that is moved.) Measure anew, or claim less. Where the text
+tells how it was, as a changelog does, `measures` is empty: no change makes the record stale, and
+the claim is marked "past". A number that was not measured, such as a default or a size, is listed
+under [plain], with the words around it.
 Machine and date of the record stand beside each figure. `rlox_opt.history.figures` tells what a
 path may be.
 """
@@ -83,9 +85,11 @@ def run(arguments: argparse.Namespace) -> int:
     for line in lines(shown, loose):
         say(line)
     wrong, stale = sum(bool(one.wrong) for one in chosen), sum(bool(one.stale) for one in chosen)
+    past = sum(not one.source.measures for one in chosen)
     say(
-        f"rlox-opt claims: {len(chosen)} claims; the texts of {wrong or 'none'} differ, the "
-        f"records of {stale or 'none'} are stale; {len(loose) or 'no'} figures are unbound",
+        f"rlox-opt claims: {len(chosen)} claims, {past or 'none'} of the past; the texts of "
+        f"{wrong or 'none'} differ, the records of {stale or 'none'} are stale; "
+        f"{len(loose) or 'no'} figures are unbound",
         stderr=True,
     )
     return code
@@ -96,7 +100,8 @@ def lines(listed: Sequence[CheckedClaim], loose: Sequence[str]) -> Iterator[str]
     for one in listed:
         figures = ", ".join(f"{name} {said}" for name, said in one.figures.items())
         yield f"{one.claim.text}:{one.line or '?'}  {figures}"
-        yield f"    {one.commit[:10]} · {one.machine} · {one.date} · {one.source.path}"
+        past = "" if one.source.measures else " · past"
+        yield f"    {one.commit[:10]} · {one.machine} · {one.date} · {one.source.path}{past}"
         yield from (f"    differs: {what}" for what in one.wrong)
         yield from (f"    stale: {what}" for what in one.stale)
     if loose:
@@ -118,6 +123,7 @@ def _row(one: CheckedClaim) -> dict[str, Any]:
         "commit": one.commit,
         "machine": one.machine,
         "date": one.date,
+        "past": not one.source.measures,
         "differs": one.wrong,
         "stale": one.stale,
     }

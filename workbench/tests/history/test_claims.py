@@ -62,6 +62,7 @@ class Project:
         figures: dict[str, str] = FIGURES,
         plain: tuple[str, ...] = (),
         says: str = SAYS,
+        measures: tuple[str, ...] = ("code.py",),
     ) -> "Project":
         (self.root / "README.md").write_text(text)
         if record is not None:
@@ -72,7 +73,7 @@ texts = ["README.md"]
 [record.race]
 path = "record.json"
 rounds = "min(table[*].runs)"
-measures = ["code.py"]
+measures = {json.dumps(measures)}
 [[claim]]
 text = "README.md"
 record = "race"
@@ -305,7 +306,7 @@ def test_a_passage_is_a_paragraph_an_item_or_a_row() -> None:
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
-        ("", 0, "1 claims; the texts of none differ"),
+        ("", 0, "1 claims, none of the past; the texts of none differ"),
         ("29.9 -> 31.9", 1, "differs: times: the text says 31.9, the record 29.9"),
         ("loose", 1, "9 s"),
         ("stale", 1, "stale: of a tree with uncommitted changes"),
@@ -334,6 +335,21 @@ def test_the_verb_ends_with_1_where_a_claim_is_stale_or_differs(
         == json.loads((project.root / "record.json").read_text())["commit"]
     )
     assert (main([*asked, "--flagged"]), bool(capsys.readouterr().out)) == (code, bool(change))
+
+
+def test_a_claim_of_the_past_is_marked_and_no_change_makes_it_stale(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project.root / "code.py").write_text("x = 2\n")
+    project.commit("what was measured")
+    project.write(measures=())
+    asked = ["claims", "--claims", str(project.root / "claims.toml")]
+    assert main(asked) == 0
+    out, err = capsys.readouterr()
+    assert "record.json · past\n" in out
+    assert "1 claims, 1 of the past; " in err
+    main([*asked, "--json"])
+    assert json.loads(capsys.readouterr().out)["claims"][0]["past"] is True
 
 
 @pytest.mark.parametrize(

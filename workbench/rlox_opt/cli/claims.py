@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     for line in lines(shown, loose):
         say(line)
     wrong, stale = sum(bool(one.wrong) for one in chosen), sum(bool(one.stale) for one in chosen)
-    past = sum(not one.source.measures for one in chosen)
+    past = sum(one.source.past for one in chosen)
     say(
         f"rlox-opt claims: {len(chosen)} claims, {past or 'none'} of the past; the texts of "
         f"{wrong or 'none'} differ, the records of {stale or 'none'} are stale; "
@@ -100,7 +100,7 @@ def lines(listed: Sequence[CheckedClaim], loose: Sequence[str]) -> Iterator[str]
     for one in listed:
         figures = ", ".join(f"{name} {said}" for name, said in one.figures.items())
         yield f"{one.claim.text}:{one.line or '?'}  {figures}"
-        past = "" if one.source.measures else " · past"
+        past = " · past" if one.source.past else ""
         yield f"    {one.commit[:10]} · {one.machine} · {one.date} · {one.source.path}{past}"
         yield from (f"    differs: {what}" for what in one.wrong)
         yield from (f"    stale: {what}" for what in one.stale)
@@ -123,7 +123,7 @@ def _row(one: CheckedClaim) -> dict[str, Any]:
         "commit": one.commit,
         "machine": one.machine,
         "date": one.date,
-        "past": not one.source.measures,
+        "past": one.source.past,
         "differs": one.wrong,
         "stale": one.stale,
     }

@@ -38,6 +38,11 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True):
     rounds: str
     measures: tuple[str, ...]
 
+    @property
+    def past(self) -> bool:
+        """Whether the text tells how it was then, so that no change makes the record outdated."""
+        return not self.measures
+
 
 class Claim(Struct, forbid_unknown_fields=True):
     """`says` is the text, with the name of a figure in braces in place of the figure. `record` is
@@ -224,7 +229,7 @@ def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[st
     for path in source.measures:
         if not (root / path).exists():
             yield f"measures {path}, which is not there"
-    if not source.measures:  # a record of the past, which no change makes outdated
+    if source.past:
         return
     since = record.get("commit")
     try:

@@ -121,15 +121,18 @@ def _alarms(machine: str, record: _Record) -> Table:
 
 
 def _bisect(machine: str, records: Sequence[_Record]) -> Score:
-    record = records[-1]
-    rows = [row for row in record["rows"] if row["what"] == "bisect"]
-    counted = [
-        (word, _share(row["outcome"] == word for row in rows))
-        for word in ("right", "wrong", "undecided")
-    ]
-    caption = f"Histories with one slowdown, {_of(machine, record)}"
-    columns = _columns("Outcome of bisect", "Histories")
-    return Score("Does bisect find the commit?", [(Table(columns, counted, caption), "")])
+    """How often the commit was found, by the newest record of each load."""
+    newest: dict[str, Table] = {}
+    for record in records:
+        rows = [row for row in record["rows"] if row["what"] == "bisect"]
+        counted = [
+            (word, _share(row["outcome"] == word for row in rows))
+            for word in ("right", "wrong", "undecided")
+        ]
+        tool = title("bisect", next(iter(rows), {}))
+        caption = f"Histories with one slowdown, {_of(machine, record)}: {tool}"
+        newest[tool] = Table(_columns("Outcome of bisect", "Histories"), counted, caption)
+    return Score("Does bisect find the commit?", [(table, "") for table in newest.values()])
 
 
 def _levels(_machine: str, records: Sequence[_Record]) -> Score:

@@ -88,6 +88,19 @@ def test_another_threshold_and_another_load_are_told_beside_the_newest(tmp_path:
         assert row(text, told)[1] == "0 of 1 (< 95.0 %)"
 
 
+def test_bisect_beside_a_load_is_told_beside_the_newest_in_quiet(tmp_path: Path) -> None:
+    for day, load, outcome in ((20, "", "wrong"), (21, "", "right"), (22, "make", "undecided")):
+        rows = [{"what": "bisect", "outcome": outcome, "load": load}]
+        found = {"date": f"2026-11-{day}T00:00:00Z", "rows": rows}
+        write(tmp_path, f"2026-11-{day}T000000Z_injected-bisect.json", found)
+    text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
+    quiet, loaded = text.split("Histories with one slowdown")[1:]
+    assert "2026-11-21, commit : bisect" in quiet
+    assert row(quiet, "right")[1] == "1 of 1"
+    assert "bisect, beside `make`" in loaded
+    assert row(loaded, "undecided")[1] == "1 of 1"
+
+
 def test_false_alarms_count_by_benchmark_and_by_run(tmp_path: Path) -> None:
     def run(*verdicts: str) -> dict[str, Any]:
         cells = {str(n): {"verdict": verdict} for n, verdict in enumerate(verdicts)}

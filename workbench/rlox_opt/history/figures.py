@@ -10,10 +10,11 @@
     standing(rlox, ahead) d                     cases of `peers primitives` with that verdict; "all"
     scored(diff, found at 3) d                  of the slowdowns of `asv_bench.injected` that are
                                                 truly near 3 %; also made at 3. beside, of beside:
-                                                flags, and benchmarks that are spared; cells, of
-                                                cells, runs, of runs: flags where nothing changed
-                                                (at 0, where others are in the same record);
-                                                inside, of inside: true ratios in the interval
+                                                flags, and benchmarks that a slowdown spares;
+                                                cells, of cells, runs, of runs: flags where
+                                                nothing changed (at 0, where others are in the
+                                                same record); inside, of inside: true ratios in
+                                                the interval
     bound(diff, cells) .1f                      the largest rate, in per cent, that the flags allow
     files d                                     the number of records in a folder
 
@@ -181,7 +182,7 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
         rows = [row for row in of_size if not row["percent"] or is_near(row)]
     runs = [
         [
-            (cell["verdict"], name in row.get("beside", ()))
+            (cell["verdict"], bool(row.get("percent")) and name in row["beside"])
             for name, cell in row["cells"][arm].items()
         ]
         for row in rows
@@ -191,7 +192,7 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
         "found": [verdict == "slower" for verdict, beside in cells if not beside],
         "beside": [verdict in FLAGGED for verdict, beside in cells if beside],
         "cells": [verdict in FLAGGED for verdict, _ in cells],
-        "inside": [has_truth(row, slowed(row, arm)) for row in rows if row.get("percent")],
+        "inside": [has_truth(row, slowed(row, arm)) for row in rows if "truth" in row],
         "runs": [any(verdict in FLAGGED for verdict, _ in run) for run in runs],
     }
     if kind == "made":

@@ -238,7 +238,7 @@ def trial(percent: float, truth: float, own: str, beside: str) -> dict[str, Any]
         ("scored(diff, of beside) d", "4"),
         ("bound(diff, beside) .1f", "75.1"),
         ("scored(diff, inside) d", "3"),
-        ("scored(diff, of inside) d", "4"),
+        ("scored(diff, of inside) d", "5"),
     ],
 )
 def test_slowdowns_count_at_the_size_that_they_truly_have(asked: str, said: str) -> None:
@@ -247,6 +247,7 @@ def test_slowdowns_count_at_the_size_that_they_truly_have(asked: str, said: str)
         trial(3, 1.029, "undecided", "faster"),
         trial(3, 1.06, "slower", "same"),
         trial(10, 1.1, "slower", "undecided"),
+        trial(0, 1.0, "same", "slower"),  # spares nothing, since nothing is slower
     ]
     assert figure({"rows": rows}, asked) == said
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rlox_opt.stats.paired import LOOKS, zone
+from rlox_opt.stats.paired import FLAGGED, LOOKS, zone
 
 from asv_bench import operating_curve
 from asv_bench.levels import scores, synthetic
@@ -24,17 +24,24 @@ def read(path: Path) -> Any:
 
 
 def test_an_interval_gives_the_verdict_that_was_recorded() -> None:
-    cells = [
-        (cell, math.log1p(row["threshold"] / 100))
+    """Or one that was undecided, since a difference must also pass the procedure of Benjamini and
+    Hochberg over the benchmarks beside it."""
+    runs = [
+        (row["cells"]["diff"].values(), math.log1p(row["threshold"] / 100))
         for path in PROJECT.records.glob("*/*_injected-*.json")
         if path.name[:10] >= BY_ZONES
         for row in read(path)["rows"]
-        for cell in row.get("cells", {}).get("diff", {}).values()
+        if "diff" in row.get("cells", {})
     ]
+    cells = [(zone(*cell["ci99"], band), cell, len(run)) for run, band in runs for cell in run]
     assert len(cells) >= 464
-    assert [zone(*cell["ci99"], band) for cell, band in cells] == [
-        cell["verdict"] for cell, _ in cells
-    ]
+    other = [(said, cell, beside) for said, cell, beside in cells if said != cell["verdict"]]
+    assert all(
+        said in FLAGGED and cell["verdict"] == "undecided" and beside > 1
+        for said, cell, beside in other
+    ), other
+    flagged = sum(cell["verdict"] in FLAGGED for _, cell, _ in cells)
+    assert len(other) < flagged / 10  # the procedure seldom keeps one back
 
 
 def test_simulated_runs_give_the_verdicts_that_were_recorded() -> None:

@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.history.injected import has_truth, is_near, slowed
+from rlox_opt.history.injected import has_truth, is_near, slowed, spared
 from rlox_opt.history.standing import standing
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.stats.rate import upper_bound
@@ -180,20 +180,14 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
     if percent:
         of_size = [row for row in rows if row.get("percent") == float(percent)]
         rows = [row for row in of_size if not row["percent"] or is_near(row)]
-    runs = [
-        [
-            (cell["verdict"], bool(row.get("percent")) and name in row["beside"])
-            for name, cell in row["cells"][arm].items()
-        ]
-        for row in rows
-    ]
-    cells = [cell for run in runs for cell in run]
+    made = [row for row in rows if "truth" in row]
+    runs = [[cell["verdict"] in FLAGGED for cell in row["cells"][arm].values()] for row in rows]
     of = {
-        "found": [verdict == "slower" for verdict, beside in cells if not beside],
-        "beside": [verdict in FLAGGED for verdict, beside in cells if beside],
-        "cells": [verdict in FLAGGED for verdict, _ in cells],
-        "inside": [has_truth(row, slowed(row, arm)) for row in rows if "truth" in row],
-        "runs": [any(verdict in FLAGGED for verdict, _ in run) for run in runs],
+        "found": [slowed(row, arm)["verdict"] == "slower" for row in made],
+        "beside": [cell["verdict"] in FLAGGED for row in made for cell in spared(row, arm)],
+        "cells": [flag for run in runs for flag in run],
+        "inside": [has_truth(row, slowed(row, arm)) for row in made],
+        "runs": [any(run) for run in runs],
     }
     if kind == "made":
         return len(of["found"])

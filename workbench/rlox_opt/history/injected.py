@@ -23,6 +23,13 @@ def slowed(row: Mapping[str, Any], arm: str) -> Mapping[str, Any]:
     return cell
 
 
+def spared(row: Mapping[str, Any], arm: str) -> list[Mapping[str, Any]]:
+    """A tool's results on the benchmarks beside a slowdown, which it does not affect; none where
+    nothing was made slower."""
+    beside = set(row["beside"] if row["percent"] else ())
+    return [cell for name, cell in row["cells"][arm].items() if name in beside]
+
+
 def has_truth(row: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
     """Whether the interval contains the true ratio; False without an interval."""
     low, high = cell["ci99"] or (math.inf, -math.inf)

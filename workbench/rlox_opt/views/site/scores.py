@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Any, NamedTuple
 
 from rlox_opt.history import elsewhere
-from rlox_opt.history.injected import is_near, slowed, title
+from rlox_opt.history.injected import is_near, slowed, spared, title
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.stats.rate import upper_bound
 from rlox_opt.views import units
@@ -69,11 +69,7 @@ def _slowdowns(machine: str, record: _Record) -> tuple[Table, str]:
             for percent in percents
         ]
         still = _rate(_flags(row["cells"][arm].values()) for row in own if not row["percent"])
-        beside = _rate(
-            _flags(cell for name, cell in row["cells"][arm].items() if name in row["beside"])
-            for row in own
-            if row["percent"]
-        )
+        beside = _rate(_flags(spared(row, arm)) for row in own)
         rows.append((title(arm, own[0]), *found, still, beside))
     columns = _columns(
         "Tool", *(f"{percent:g} % found" for percent in percents), "False alarms", "Beside a change"

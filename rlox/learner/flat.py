@@ -2,6 +2,7 @@
 Rust, updates all of them in one pass."""
 
 from functools import cached_property
+from operator import is_
 from typing import Any
 
 import torch
@@ -57,6 +58,11 @@ class Flat:
             for state, view in zip(states, self.views(moment), strict=True):
                 state[name] = view
             self.tensors += (moment,)
+        self._adopted = self._kept()
+
+    def _kept(self) -> list[Tensor]:
+        """All tensors that Adam keeps."""
+        return [tensor for state in self._state.values() for tensor in state.values()]
 
     def views(self, vector: Tensor) -> list[Tensor]:
         """The parts of a vector that belong to the parameters, in their shapes."""
@@ -65,10 +71,16 @@ class Flat:
 
     def holds(self) -> bool:
         """Whether parameters and moments are still views of the vectors. They are not if a state
-        was loaded into the optimiser, or if a parameter was given other data."""
+        was loaded into the optimiser or removed from it, or if a parameter was given other data."""
         return [*map(Tensor.data_ptr, self.params)] == self._pointers and (
-            self.optimizer is None or self.optimizer.state is self._state
+            self.optimizer is None or self._holds_moments(self.optimizer)
         )
+
+    def _holds_moments(self, optimizer: torch.optim.Adam) -> bool:
+        if optimizer.state is not self._state:
+            return False
+        kept = self._kept()
+        return len(kept) == len(self._adopted) and all(map(is_, kept, self._adopted))
 
     def begin_step(self) -> tuple[float, float, float, float, int]:
         """Count a step of Adam; returns lr, beta1, beta2, eps, and the step's number."""

@@ -53,6 +53,12 @@ def test_what_has_been_replaced_is_noticed() -> None:
     flat = Flat(list(net.parameters()), adam)
     adam.load_state_dict(adam.state_dict())
     assert not flat.holds()
+    flat = Flat(list(net.parameters()), adam)
+    adam.state[net.bias]["exp_avg"] = torch.zeros(3)
+    assert not flat.holds()
+    flat = Flat(list(net.parameters()), adam)
+    adam.state.clear()
+    assert not flat.holds()
 
 
 def test_unequal_steps_are_refused() -> None:

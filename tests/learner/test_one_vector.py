@@ -198,3 +198,17 @@ def test_what_adam_has_learnt_can_be_taken_over_by_torch():
     stepper = StepAtOnce(list(model.policy.parameters()), fresh)
     stepper.zero_grad()
     assert stepper._flat is not None
+
+
+@pytest.mark.parametrize("optimizations", [("R9",), ("R12",)])
+def test_ppo_begins_anew_where_adams_moments_are_removed(optimizations):
+    class Clear(BaseCallback):
+        def on_rollout_start(self):
+            if self.num_timesteps == 256:
+                self.model.optimizer.state.clear()
+
+    models = [trained(on, callback=Clear()) for on in ((), optimizations)]
+    states = [model.optimizer.state_dict()["state"] for model in models]
+    assert [len(state) for state in states] == [len(states[0])] * 2
+    assert float(states[1][0]["step"]) == float(states[0][0]["step"])
+    assert_close(weights(models[1]), weights(models[0]), updates=128)

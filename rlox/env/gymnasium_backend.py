@@ -53,13 +53,14 @@ class GymnasiumBackend:
             seeds = [
                 own if new is None else new for new, own in zip(given, self._seeds, strict=True)
             ]
-            self._seeds = None
         # A copy, since `SyncVectorEnv` takes `reset_mask` out of the dictionary it is given.
-        return reset_in_turn(
+        first = reset_in_turn(
             self.envs,
             None if seeds is None else list(seeds),
             dict(options) if options else None,
         )
+        self._seeds = None
+        return first
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Step every environment."""

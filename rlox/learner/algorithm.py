@@ -104,9 +104,9 @@ class Algorithm(Seeded, InEnvs, Saved):
         self.verbose, self.stats_window_size = int(verbose), int(stats_window_size)
         self._learning_rate = Scheduled("learning_rate", learning_rate)
         self._workers = self._join()
-        self.vector_env = make_vector_env(
-            env, self._workers.share(n_envs) if self._workers else n_envs
-        )
+        shared = self._workers and isinstance(env, str)  # other environments bring their number
+        own = self._workers.share(n_envs) if shared else n_envs
+        self.vector_env = self._steppable(make_vector_env(env, own))
         self.n_envs = int(self.vector_env.num_envs)
         self.observation_space = require_supported_observations(
             self.vector_env.single_observation_space

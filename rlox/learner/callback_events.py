@@ -52,7 +52,8 @@ class CheckpointCallback(BaseCallback):
 
 
 class EvalCallback(EventCallback):
-    """Evaluates the policy every `eval_freq` vectorised steps, over `n_eval_episodes`.
+    """Evaluates the policy every `eval_freq` vectorised steps, over `n_eval_episodes`. If several
+    processes train one model, the episodes of the first one count.
 
     `eval_env`: as a trainer's. `log_path` is a folder for `evaluations.npz`, `best_model_save_path`
     one for `best_model.zip`. `callback_on_new_best` is called at each new best mean return, and
@@ -112,10 +113,12 @@ class EvalCallback(EventCallback):
             self.model, self._made, self.n_eval_episodes, self.deterministic, self.render, hear,
             return_episode_rewards=True,
         )  # fmt: skip
+        if workers := self.model._workers:  # all save a new best, so all decide by the same figures
+            returns, lengths, successes = workers.gathered((returns, lengths, successes))[0]
         mean, spread = float(np.mean(returns)), float(np.std(returns))
         self.last_mean_reward = mean
         self._write(returns, lengths, successes)
-        if self.verbose:
+        if self.verbose and self.model._rank == 0:
             print(f"Evaluated at {self.num_timesteps} steps: return {mean:.2f} +/- {spread:.2f}")
         self.logger.record("eval/mean_reward", mean)
         self.logger.record("eval/mean_ep_length", float(np.mean(lengths)))
@@ -140,7 +143,7 @@ class EvalCallback(EventCallback):
         sync_envs_normalization(self.training_env, self.eval_env)
 
     def _write(self, returns: list[float], lengths: list[int], successes: list[bool]) -> None:
-        if self.log_path is None:
+        if self.log_path is None or self.model._rank != 0:
             return
         if successes:
             self.evaluations_successes.append(successes)

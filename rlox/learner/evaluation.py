@@ -28,8 +28,6 @@ def evaluate_policy(
     Returns are those of a `Monitor` if there is one.
     """
     made = make_vector_env(env, 1)
-    if isinstance(made, NextStep):
-        raise ValueError("env: evaluation needs AutoresetMode.SAME_STEP; rlox.VecEnv has it")
     n, monitored = made.num_envs, holds_monitor(made)
     shares = np.array([(n_eval_episodes + i) // n for i in range(n)])
     played, returns, lengths = np.zeros(n, int), np.zeros(n), np.zeros(n, int)
@@ -41,14 +39,18 @@ def evaluate_policy(
             obs, state=state, episode_start=starts, deterministic=deterministic
         )
         obs, rewards, terminations, truncations, infos = made.step(actions)
-        starts = terminations | truncations
+        dones = terminations | truncations
+        # In an idle step an environment has only been reset.
+        idle = made.idle if isinstance(made, NextStep) else np.zeros(n, bool)
+        starts = dones | idle
         returns += rewards
-        lengths += 1
+        lengths += ~idle
+        ended = np.flatnonzero(dones).tolist()
         if callback is not None:
-            told = told_apart(infos, n, np.flatnonzero(starts).tolist())
-            for i in np.flatnonzero(played < shares).tolist():
-                callback({"info": told[i], "done": starts[i], "reward": rewards[i]}, {})
-        for i in np.flatnonzero(starts).tolist():
+            told = told_apart(infos, n, ended)
+            for i in np.flatnonzero((played < shares) & ~idle).tolist():
+                callback({"info": told[i], "done": dones[i], "reward": rewards[i]}, {})
+        for i in ended:
             if played[i] < shares[i]:
                 episode = [(float(returns[i]), int(lengths[i]))]
                 heard = monitored_episodes(

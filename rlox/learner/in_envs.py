@@ -14,7 +14,7 @@ from rlox.learner.environments import NoEnv, make_vector_env, rust_core
 from rlox.learner.features import with_channels_first
 from rlox.learner.finite import FiniteSteps
 from rlox.learner.infos import TheirInfos, last_infos, monitored_episodes
-from rlox.learner.spaces import flatten_obs
+from rlox.learner.spaces import are_same, flatten_obs
 from rlox.learner.their_names import TrainerNames
 from rlox.learner.vector_envs import (
     AnyEnv,
@@ -46,6 +46,7 @@ class InEnvs(TrainerNames):
     _new_seed: Any
     _finite: FiniteSteps
     _last_obs: NDArray[Any] | None
+    _inner_env: Any
     # What a Monitor has told of the latest episodes, by their place in the list `_heard_in`.
     _heard_of: dict[int, dict[str, Any]]
     _heard_in: list[float] | None = None
@@ -95,10 +96,10 @@ class InEnvs(TrainerNames):
             if force_reset:
                 self._last_obs = None
             return
-        made = make_vector_env(env, self.n_envs)
+        made = self._steppable(make_vector_env(env, self.n_envs))
         for what in ("observation", "action"):
             old, new = getattr(self, f"{what}_space"), getattr(made, f"single_{what}_space")
-            if old != new:
+            if not are_same(old, new):
                 raise ValueError(f"env: its {what} space is {new}, and the trainer's is {old}")
         if made.num_envs != self.n_envs:
             raise Unsupported(
@@ -111,9 +112,20 @@ class InEnvs(TrainerNames):
         self._finite = FiniteSteps(cast(Any, self))
         self._watch_env()
 
+    def _steppable(self, made: AnyEnv) -> AnyEnv:
+        """The environments; ValueError if this trainer cannot step them."""
+        if self._workers and isinstance(made, NextStep):
+            raise Unsupported(
+                "env: resets in the step after an episode's end, so that the rollouts of several "
+                "processes differ in length; make it with "
+                "autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP"
+            )
+        return made
+
     def _watch_env(self) -> None:
         """Look up the parts of the environments that each counted step needs."""
         self._their_env = None
+        self._inner_env = self.vector_env.unwrapped  # without the wrappers that a trainer adds
         self._next_step = self.vector_env if isinstance(self.vector_env, NextStep) else None
         self._monitored = holds_monitor(self.vector_env)
         # Environments in Rust tell nothing of an episode but its last observation.
@@ -166,12 +178,12 @@ class InEnvs(TrainerNames):
         self._running_length = np.zeros(self.n_envs, dtype=np.int64)
         self._episode_starts = np.ones(self.n_envs, np.float32)  # of the next step
         self._finite.reset(obs)
-        self.vector_env.stepped_by = self  # type: ignore[attr-defined]
+        self._inner_env.stepped_by = self
 
     def _current_obs(self) -> NDArray[Any]:
         """The present observations. New episodes begin if none are under way, or if another trainer
-        has stepped the environments meanwhile."""
-        if self._last_obs is None or self.vector_env.stepped_by is not self:  # type: ignore[attr-defined]
+        has stepped the environments meanwhile, of which Stable-Baselines3's kind do not tell."""
+        if self._last_obs is None or self._inner_env.stepped_by is not self:
             self._last_obs = self._reset_env()
         return self._last_obs
 

@@ -1,6 +1,6 @@
 """Saves a trainer to a file, and loads it from one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
@@ -69,6 +69,14 @@ def _load(part: Any, state: Mapping[str, Any], exact_match: bool) -> None:
         _as_made(part).load_state_dict(state, strict=exact_match)
 
 
+def _require_parts(given: Set[str], known: Set[str], exact_match: bool) -> None:
+    """ValueError for a part that is not known, and with `exact_match` for one that is not given."""
+    if unknown := sorted(given - known):
+        raise ValueError(f"parameters hold {', '.join(unknown)}; there are {sorted(known)}")
+    if exact_match and (missing := sorted(known - given)):
+        raise ValueError(f"parameters lack {', '.join(missing)}, which exact_match asks for")
+
+
 class Saved:
     """The part of a trainer that saves and loads."""
 
@@ -123,15 +131,14 @@ class Saved:
         """Load what `get_parameters` returned, or what `save` wrote. ValueError for an unknown
         part, and with `exact_match` also for a missing one."""
         if isinstance(load_path_or_dict, str | Path):
-            for name, state in self._read(load_path_or_dict, self.device)["state"].items():
+            saved = self._read(load_path_or_dict, self.device)["state"]
+            _require_parts(saved.keys(), {*self._state}, exact_match)
+            for name, state in saved.items():
                 _load(getattr(self, name), state, exact_match)
             return
         given = {name: dict(state) for name, state in load_path_or_dict.items()}
         known = {name.partition("/")[0] for name in self.get_parameters()}
-        if unknown := sorted(given.keys() - known):
-            raise ValueError(f"parameters hold {', '.join(unknown)}; there are {sorted(known)}")
-        if exact_match and (missing := sorted(known - given.keys())):
-            raise ValueError(f"parameters lack {', '.join(missing)}, which exact_match asks for")
+        _require_parts(given.keys(), known, exact_match)
         for name, own in self._their_parts.items():
             top, _, within = name.partition("/")
             part = getattr(self, own, None)

@@ -3,7 +3,7 @@ a file stores a space."""
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,13 +75,22 @@ def flatten_obs(obs: Any, space: spaces.Space[Any]) -> NDArray[Any]:
 
 def unflattened(rows: NDArray[Any], space: spaces.Space[Any]) -> Any:
     """Rows as a batch of observations in the space's shape; of a `Dict`, by key."""
-    at, found = 0, {}
-    for key, part in parts(space).items():
+    found = [column for column, _ in of_parts(rows, space)]
+    if isinstance(space, spaces.Dict):
+        return dict(zip(space.spaces, found, strict=True))
+    return found[0]
+
+
+def of_parts(
+    rows: NDArray[Any], space: spaces.Space[Any]
+) -> Iterator[tuple[NDArray[Any], spaces.Space[Any]]]:
+    """The numbers `[n, *part_shape(part)]` of each part of a space, and the part."""
+    at = 0
+    for part in parts(space).values():
         shape = part_shape(part)
         end = at + math.prod(shape)
-        found[key] = rows[:, at:end].reshape(-1, *shape)
+        yield rows[:, at:end].reshape(-1, *shape), part
         at = end
-    return found if isinstance(space, spaces.Dict) else found[""]
 
 
 def stacked(observations: Sequence[Any], space: spaces.Space[Any]) -> Any:
@@ -157,7 +166,23 @@ def _given_part(name: str, obs: Any, space: spaces.Space[Any]) -> tuple[NDArray[
             raise ValueError(f"{name}: holds {array[wrong][0]}, expected integers from 0 to 255")
     elif not np.isfinite(rows).all():
         raise ValueError(f"{name}: holds {rows[~np.isfinite(rows)][0]}, expected finite numbers")
+    elif (wrong := unlisted(rows, space)).any():
+        raise ValueError(f"{name}: holds {rows[wrong][0]:g}, which is not in {space}")
     return rows[None] if one else rows, one
+
+
+def unlisted(values: NDArray[Any], space: spaces.Space[Any]) -> NDArray[np.bool_]:
+    """Which of the numbers `[…, *part_shape(space)]` are none that a `Discrete` or `MultiDiscrete`
+    lists. Networks would be shown zeros for each; of other spaces any number can be shown."""
+    least: Any
+    n: Any
+    if isinstance(space, spaces.Discrete):
+        least, n = space.start, space.n
+    elif isinstance(space, spaces.MultiDiscrete):
+        least, n = space.start, space.nvec
+    else:
+        return np.zeros(values.shape, np.bool_)
+    return np.asarray((values < least) | (values >= least + n) | (values != np.floor(values)))
 
 
 def as_saved(space: spaces.Space[Any]) -> dict[str, Any]:
@@ -185,7 +210,8 @@ def from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
     if "nvec" in saved:
         return spaces.MultiDiscrete(saved["nvec"], start=saved["starts"], dtype=dtype.type)
     if "bits" in saved:
-        return spaces.MultiBinary(saved["bits"])
+        bits = saved["bits"]
+        return spaces.MultiBinary(bits[0] if len(bits) == 1 else bits)
     if "n" in saved:
         return spaces.Discrete(saved["n"], start=saved["start"], dtype=dtype.type)
     shape = saved["shape"]
@@ -193,11 +219,21 @@ def from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
     return spaces.Box(low, high, shape, dtype.type)
 
 
+def are_same(one: spaces.Space[Any], other: spaces.Space[Any]) -> bool:
+    """Whether two spaces have the same elements. To Gymnasium `MultiBinary(4)` and
+    `MultiBinary([4])` differ."""
+    if isinstance(one, spaces.Dict) and isinstance(other, spaces.Dict):
+        return one.keys() == other.keys() and all(are_same(one[key], other[key]) for key in one)
+    if isinstance(one, spaces.MultiBinary) and isinstance(other, spaces.MultiBinary):
+        return one.shape == other.shape
+    return bool(one == other)
+
+
 def require_same_space(what: str, saved: Mapping[str, Any], space: spaces.Space[Any]) -> None:
     """ValueError if `space` differs from the one that was saved; `what` is its kind, for the
     message."""
     was = from_saved(saved)
-    if was != space:
+    if not are_same(was, space):
         raise ValueError(
             f"env: its {what} space is {space}, and the model was trained with {was}; "
             "load it into an environment with the same spaces"

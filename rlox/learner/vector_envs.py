@@ -16,6 +16,7 @@ from gymnasium.vector.utils import batch_space
 from rlox.learner.infos import (
     TheirInfos,
     copied,
+    each_info,
     last_infos,
     monitored_episodes,
     told_apart,
@@ -170,6 +171,9 @@ def _to_theirs_class(base: Any) -> Any:
             self.reset_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
             self.metadata: dict[str, Any] = {"render_modes": []}
             self._seed: int | None = None
+            self._options: Any = None
+            self._returns = np.zeros(self.num_envs)
+            self._lengths = np.zeros(self.num_envs, np.int64)
             self._actions: Any = None
             self._monitored = holds_monitor(env)
 
@@ -180,10 +184,10 @@ def _to_theirs_class(base: Any) -> Any:
                     "it with autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP"
                 )
             self.moved()
-            self._returns = np.zeros(self.num_envs)
-            self._lengths = np.zeros(self.num_envs, np.int64)
-            obs, _ = self.env.reset(seed=self._seed)
-            self._seed = None
+            self._returns[:], self._lengths[:] = 0, 0
+            obs, infos = self.env.reset(seed=self._seed, options=self._options)
+            self._seed = self._options = None
+            self.reset_infos = each_info(infos, self.num_envs)
             return copied(obs)
 
         def step(self, actions: Any) -> Any:
@@ -215,6 +219,14 @@ def _to_theirs_class(base: Any) -> Any:
         def seed(self, seed: int | None = None) -> list[int | None]:
             self._seed = seed
             return [None if seed is None else seed + i for i in range(self.num_envs)]
+
+        def set_options(self, options: Any = None) -> None:
+            """Options of the next reset: a dictionary, or a list with one for each environment.
+            ValueError if these differ, since all are reset together."""
+            each = list(options) if isinstance(options, list | tuple) else [options]
+            if any(one != each[0] for one in each):
+                raise ValueError(f"options: differ, {options}; all environments take the same")
+            self._options = each[0] or None
 
         def close(self) -> None:
             self.env.close()

@@ -145,6 +145,14 @@ def test_an_environment_whose_reset_takes_no_options_is_stepped_and_refuses_them
         env.reset(options={"low": 1})
 
 
+def test_a_first_reset_that_fails_leaves_the_seed_to_the_next() -> None:
+    env = VecEnv(SeedAlone, 2, seed=7)
+    with pytest.raises(ValueError, match="takes none"):
+        env.reset(options={"low": 1})
+    env.reset()
+    assert [one.unwrapped.seeded for one in env.backend.envs.envs] == [7, 8]  # type: ignore[attr-defined]
+
+
 class Scaled(gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper whose `reset` is of before options."""
 

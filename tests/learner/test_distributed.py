@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 import torch
 from workers import ROLLOUT, SETTINGS, SIZE, TARGET_KL, facts, ppo
@@ -118,6 +119,14 @@ def test_one_workers_callback_stops_all(folder: Path) -> None:
     assert [found["steps"] for found in seen(folder, "stopped")] == [2 * ROLLOUT] * SIZE
 
 
+def test_all_workers_save_the_best_model_by_the_first_ones_evaluations(folder: Path) -> None:
+    found = seen(folder, "evaluated")
+    assert [one["steps"] for one in found] == [3 * ROLLOUT] * SIZE
+    assert [one["best"] for one in found] == [25.0] * SIZE
+    assert [one["wrote"] for one in found] == [True, False]
+    assert rlox.PPO.load(folder / "best_model").num_timesteps == 3 * ROLLOUT
+
+
 def test_a_lost_worker_ends_the_others_clearly_and_the_checkpoint_goes_on(folder: Path) -> None:
     (found,) = seen(folder, "lost")
     assert "worker 0 of 2: another one has ended or hangs; start again" in found["error"]
@@ -212,6 +221,16 @@ def test_what_two_processes_cannot_do_is_refused() -> None:
         rlox.SAC("Pendulum-v1")
     with pytest.raises(ValueError, match="n_envs must be a multiple of the 2 workers"):
         ppo(n_envs=3)
+    late = gym.make_vec("CartPole-v1", 4, vectorization_mode="sync")
+    for given in (lambda: ppo(env=late), lambda: ppo().set_env(late)):
+        with pytest.raises(ValueError, match=r"env: resets in the step .* several processes"):
+            given()
+
+
+@pytest.mark.usefixtures("pretended")
+def test_environments_that_are_given_are_not_shared() -> None:
+    model = ppo(env=[lambda: gym.make("CartPole-v1")] * 4, n_envs=1)
+    assert (model.n_envs, model._all_envs) == (4, 8)
 
 
 def test_what_is_frozen_stands_still(folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""Observations and rewards that are no numbers are refused where they come from."""
+"""Observations and rewards that are no numbers, and observations outside their space, are refused
+where they come from."""
+
+import re
 
 import gymnasium as gym
 import numpy as np
@@ -128,3 +131,34 @@ def test_training_may_go_on_after_it():
     with pytest.raises(ValueError, match="env: "):
         model.learn(200)
     assert model.learn(64, reset_num_timesteps=False).num_timesteps >= 64
+
+
+LISTS = {
+    "Discrete(4)": (spaces.Discrete(4), 4),
+    "Discrete(4, start=1)": (spaces.Discrete(4, start=1), 0),
+    "MultiDiscrete([3 2])": (spaces.MultiDiscrete([3, 2]), [2, 2]),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_what_a_space_does_not_list_is_refused(name):
+    space, beyond = LISTS[name]
+
+    class Beyond(Clock):
+        observation_space = space
+
+        def reset(self, **kwargs):
+            return space.sample(), super().reset(**kwargs)[1]
+
+        def step(self, action):
+            obs = space.sample() if self.t < 2 else np.array(beyond)
+            return obs, *super().step(action)[1:]
+
+    model = ppo(Beyond(length=5))
+    said = re.escape(f"(Beyond) gave an observation that is not in {name}: {np.max(beyond)}")
+    with pytest.raises(ValueError, match=f"env: environment 0 of 1 {said}.* step 3 of its episode"):
+        model.learn(64)
+    with pytest.raises(ValueError, match=rf"obs: holds {np.max(beyond)}, which is not in"):
+        model.predict(np.array(beyond))
+    with pytest.raises(ValueError, match=r"obs: holds 1\.5, which is not in"):
+        model.predict(np.full(space.shape, 1.5))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from toys import Clock
+from toys import Clock, Seen
 from trainers import STEPS, TRAINERS, each_trainer, ppo, sac, same, trained, weights
 
 import rlox
@@ -277,3 +277,29 @@ def test_updates_are_counted_by_the_epochs_that_they_had(tmp_path):
     loaded = rlox.PPO.load(tmp_path / "model.pt", n_epochs=1)
     loaded.learn(128, reset_num_timesteps=False)
     assert loaded.logger.values["train/n_updates"] == 4
+
+
+@pytest.mark.parametrize("n", [4, [4], [2, 3]])
+def test_vectors_of_bits_are_what_they_were(n, tmp_path):
+    space = spaces.MultiBinary(n)
+    env = Seen(spaces.Dict({"bits": space}), action_space=space)
+    model = ppo(env, policy="MultiInputPolicy", n_steps=16, batch_size=16).learn(16)
+    model.save(tmp_path / "model.pt")
+    assert rlox.PPO.load(tmp_path / "model.pt", env=env).num_timesteps == 16
+    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    loaded.set_env(env)
+    assert same(weights(loaded), weights(model))
+
+
+def test_parameters_of_a_file_are_its_all_or_none(tmp_path):
+    learned, fixed = sac(), sac(ent_coef=0.1, seed=8)
+    learned.save(tmp_path / "learned.pt")
+    fixed.save(tmp_path / "fixed.pt")
+    before = weights(fixed)
+    with pytest.raises(ValueError, match="parameters hold alpha_optimizer; there are "):
+        fixed.set_parameters(tmp_path / "learned.pt")
+    assert same(before, weights(fixed))
+    with pytest.raises(ValueError, match="parameters lack alpha_optimizer, which exact_match asks"):
+        learned.set_parameters(tmp_path / "fixed.pt")
+    learned.set_parameters(tmp_path / "fixed.pt", exact_match=False)
+    assert same(weights(learned)[:-1], before[:-1])

@@ -11,9 +11,10 @@ from pathlib import Path
 import torch
 import torch._dynamo  # the first optimiser would import it, in every worker anew
 import torch.distributed
+from toys import Clock
 
 import rlox
-from rlox.learner.callbacks import BaseCallback, Checkpoints
+from rlox.learner.callbacks import BaseCallback, Checkpoints, EvalCallback
 from rlox.learner.distributed import WorkerLostError
 from rlox.learner.exchange_cost import ExchangeCost
 
@@ -31,8 +32,20 @@ ROLLOUT = 64
 TARGET_KL = 1e-3
 
 
+class Growing(Clock):
+    """Each of its episodes is longer than the last one by a number of steps."""
+
+    def __init__(self, by: int) -> None:
+        super().__init__(length=20)
+        self.by = by
+
+    def reset(self, **options):
+        self.length += self.by
+        return super().reset(**options)
+
+
 def ppo(**arguments) -> rlox.PPO:
-    return rlox.PPO("CartPole-v1", **{**SETTINGS, **arguments})
+    return rlox.PPO(**{"env": "CartPole-v1", **SETTINGS, **arguments})
 
 
 def facts(model: rlox.PPO) -> dict:
@@ -141,6 +154,18 @@ def stopped(rank: int, folder: Path) -> dict:
     return facts(ppo().learn(100 * ROLLOUT, callback=Stop()))
 
 
+def evaluated(rank: int, folder: Path) -> dict:
+    """Workers whose own evaluations differ save the best model."""
+    wrote = folder / f"evaluations-{rank}"
+    callback = EvalCallback(
+        Growing(1 - 2 * rank), n_eval_episodes=1, eval_freq=16, log_path=wrote,
+        best_model_save_path=folder, verbose=0,
+    )  # fmt: skip
+    model = ppo(env=[Clock] * 2).learn(3 * ROLLOUT, callback=callback)
+    wrote /= "evaluations.npz"
+    return facts(model) | {"best": callback.best_mean_reward, "wrote": wrote.exists()}
+
+
 def lost(rank: int, folder: Path) -> dict:
     """One worker ends in the third rollout."""
 
@@ -177,6 +202,7 @@ def main(folder: Path) -> None:
         native,
         not_estimated,
         stopped,
+        evaluated,
         lost,
     ):
         with socket.socket() as free:

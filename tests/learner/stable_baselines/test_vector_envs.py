@@ -13,6 +13,7 @@ from toys import Clock, TenPerStep
 
 import rlox
 from rlox.learner import evaluation
+from rlox.learner.evaluation import evaluate_policy
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)
 SMALL = {"n_steps": 16, "batch_size": 16, "n_epochs": 1, "seed": 0}
@@ -205,3 +206,49 @@ def test_their_environments_are_shown_while_they_are_evaluated():
 
     evaluation.evaluate_policy(Watches([]), Shown([lambda: Clock(3)]), 1, render=True)
     assert len(shown) == 3
+
+
+def test_our_environments_take_options_and_keep_what_a_reset_tells():
+    class Told(Clock):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=seed)[0], {"given": options}
+
+    model = rlox.PPO("MlpPolicy", rlox.VecEnv([Told, Told], 2), **SMALL)
+    for env in (model.get_env(), DummyVecEnv([lambda: Monitor(Told())] * 2)):
+        env.set_options({"far": 1})
+        env.reset()
+        assert env.reset_infos == [{"given": {"far": 1}}] * 2
+        env.reset()
+        assert [info["given"] for info in env.reset_infos] == [None, None]
+    with pytest.raises(ValueError, match="options: differ, "):
+        model.get_env().set_options([{"far": 1}, {"far": 2}])
+
+
+def test_our_environments_are_stepped_after_training():
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(16)
+    assert model.get_env().step(np.zeros(1, int))[0].shape == (1, 4)
+
+
+@pytest.mark.parametrize("ends", ["truncated", "terminated"])
+def test_environments_that_reset_a_step_later_are_evaluated(ends):
+    def evaluated(mode):
+        clocks = [lambda: Clock(3, ends == "truncated"), lambda: Clock(2, ends == "truncated")]
+        env, told = SyncVectorEnv(clocks, autoreset_mode=mode), []
+        found = evaluate_policy(
+            model, env, 5, return_episode_rewards=True,
+            callback=lambda given, _: told.append((given["reward"], given["done"])),
+        )  # fmt: skip
+        return sorted(zip(*found, strict=True)), sorted(told)
+
+    model = rlox.PPO("MlpPolicy", Clock(5), **SMALL)
+    late, at_once = map(evaluated, (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP))
+    assert late == at_once
+    assert at_once[0] == [(2.0, 2)] * 3 + [(3.0, 3)] * 2
+
+
+def test_two_trainers_of_one_vector_do_not_go_on_from_each_others_steps():
+    env = SyncVectorEnv([lambda: Clock(10)] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
+    first, second = (rlox.PPO("MlpPolicy", env, **SMALL) for _ in range(2))
+    first.learn(8)
+    second.learn(8)
+    np.testing.assert_array_equal(first._current_obs(), np.zeros((2, 1)))

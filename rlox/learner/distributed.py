@@ -186,6 +186,7 @@ class Workers:
             (advantages,) = self._joined([rollout.advantages], model.n_envs)
         figures: list[Tensor] = []
         for _ in range(model.n_epochs):
+            model._n_updates += 1
             order = torch.randperm(
                 len(advantages), generator=model._shuffle_generator, device=model.device
             )

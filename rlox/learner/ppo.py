@@ -301,6 +301,7 @@ class PPO(OnPolicy):
         minibatch.begin()
         learnt: list[Tensor] = []
         for _ in range(self.n_epochs):
+            self._n_updates += 1
             order = torch.randperm(
                 len(rollout.obs), generator=self._shuffle_generator, device=self.device
             )
@@ -330,7 +331,6 @@ class PPO(OnPolicy):
         """Log an update's figures; None where `target_kl` ended it before the first minibatch."""
         if figures is None:
             return
-        self._n_updates += self.n_epochs
         told = {"train/n_updates": self._n_updates, "train/clip_range": self.clip_range}
         self._log({**dict(zip(FIGURES, figures, strict=True)), **told})
 

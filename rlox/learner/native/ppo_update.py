@@ -97,9 +97,10 @@ class NativeUpdate:
                 threads=model._update_threads,
             )
         self.flat.steps += n_minibatches
+        begun = min(n_minibatches // -(-n // model.batch_size) + 1, model.n_epochs)
+        model._n_updates += begun
         if states:
-            begun = n_minibatches // -(-n // model.batch_size)
-            model._shuffle_generator.set_state(states[min(begun, model.n_epochs - 1)])
+            model._shuffle_generator.set_state(states[begun - 1])
         return figures if n_minibatches else None
 
     def _epochs(self, model: "PPO", n: int) -> tuple[torch.Tensor, list[torch.Tensor]]:

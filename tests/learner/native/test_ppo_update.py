@@ -136,6 +136,7 @@ def test_target_kl_ends_an_update_where_torch_ends_it(kind: str, threads: int) -
         torchs, natives = (model.optimizer.state_dict()["state"] for model in models)
         n_minibatches[target_kl] = int(natives[0]["step"]) if natives else 0
         assert n_minibatches[target_kl] == (int(torchs[0]["step"]) if torchs else 0)
+        assert models[1]._n_updates == models[0]._n_updates
         told = [model.logger.values for model in models]
         figures = [{name: told_of[name] for name in FIGURES if name in told_of} for told_of in told]
         assert figures[1] == pytest.approx(figures[0], rel=1e-4, abs=1e-5)

@@ -246,11 +246,11 @@ def test_target_kl_ends_an_update_where_stable_baselines_ends_it():
     def steps(trainer, target_kl):
         Counts.steps = 0
         more = {"target_kl": target_kl, "policy_kwargs": kwargs, "device": "cpu"}
-        trainer("MlpPolicy", "CartPole-v1", **settings, **more).learn(16)
-        return Counts.steps
+        model = trainer("MlpPolicy", "CartPole-v1", **settings, **more).learn(16)
+        return Counts.steps, model._n_updates
 
-    assert steps(rlox.PPO, 1e-9) == steps(TheirPPO, 1e-9) == 1
-    assert steps(rlox.PPO, None) == steps(TheirPPO, None) == 50
+    assert steps(rlox.PPO, 1e-9) == steps(TheirPPO, 1e-9) == (1, 2)
+    assert steps(rlox.PPO, None) == steps(TheirPPO, None) == (50, 50)
 
 
 def test_what_is_not_here_is_refused_with_what_to_do_instead():

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from typing import Any
 
 from rlox_opt.cli.sides import builds_for, measured_by
-from rlox_opt.harness.restarts import ContestError
-from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import named, side_by_side
 from rlox_opt.system import exits
-from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
+from rlox_opt.system.exits import CANNOT_TELL, GOOD
 from rlox_opt.system.output import say
-from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
 examples:
@@ -49,32 +45,22 @@ def add_to(verbs: Any, project: Project) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Sample as asked; returns the exit code."""
-
     from rlox_opt.history import why
     from rlox_opt.system.progress import reporter
     from rlox_opt.views import why as told
 
-    error: Callable[[str], Any] = arguments.parser.error
     project: Project = arguments.project
-    try:
-        revision = project.commits.resolve(arguments.at)
-        project, _ = measured_by(project, [revision], None)
-        with reporter() as progress:
-            progress.begin(f"build of {revision.title}")
-            built = builds_for(project, arguments.bench).build(revision)
-            progress.end("ready")
-            with side_by_side(project, built, built, again=False) as packages:
-                name = named(arguments.bench, packages.names("time"), "NAME")
-            progress.begin(name)
-            found = why.of_calls(project, built, name)
-            progress.end(f"{sum(map(sum, found.samples.values()))} samples")
-    except UsageError as problem:
-        error(str(problem))
-    except (NotBuiltError, ContestError, ValueError) as problem:
-        say(f"{arguments.parser.prog}: {problem}", stderr=True)
-        return CANNOT_TELL
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    revision = project.commits.resolve(arguments.at)
+    project, _ = measured_by(project, [revision], None)
+    with reporter() as progress:
+        progress.begin(f"build of {revision.title}")
+        built = builds_for(project, arguments.bench).build(revision)
+        progress.end("ready")
+        with side_by_side(project, built, built, again=False) as packages:
+            name = named(arguments.bench, packages.names("time"), "NAME")
+        progress.begin(name)
+        found = why.of_calls(project, built, name)
+        progress.end(f"{sum(map(sum, found.samples.values()))} samples")
     if arguments.json:
         print(json.dumps({"schema": 2, "commit": revision.commit, **found.facts()}))
     else:

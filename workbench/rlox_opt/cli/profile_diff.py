@@ -84,7 +84,6 @@ def add_to(verbs: Any, project: Project) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare as asked; returns the exit code."""
     from rlox_opt.history import sides
-    from rlox_opt.project.builds import NotBuiltError
     from rlox_opt.system.process import ChildError
 
     complete = True
@@ -94,9 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             compared = sides.of_folders(arguments)
         else:
             compared, complete = sides.of_builds(arguments)
-    except UsageError as error:
-        arguments.parser.error(str(error))
-    except (NotBuiltError, ChildError, ValueError) as problem:
+    except (ChildError, ValueError) as problem:
         say(f"{arguments.parser.prog}: {problem}", stderr=True)
         return CANNOT_TELL
     code, why = decision(compared)

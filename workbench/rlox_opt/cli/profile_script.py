@@ -163,26 +163,22 @@ def named(words: list[str], runs: Collection[str]) -> bool:
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile the program; returns the exit code."""
-    try:
-        if not arguments.module and not Path(arguments.script).is_file():
-            runs = ", ".join(workloads.names(arguments.project)) or "none"
-            raise UsageError(
-                f"script {arguments.script}: no such file; the project's training runs: {runs}"
-            )
-        if importlib.util.find_spec("rich") is None:
-            raise UsageError("rich is not installed: pip install rlox-opt")
-        check_out(arguments.out)
-        target = ["-m", arguments.script] if arguments.module else [arguments.script]
-        python, arguments.versions = arguments.python, {}
-        if arguments.peer is not None:
-            python, arguments.versions = _of_peer(arguments.project, arguments.peer)
-        command = [python, *target, *arguments.rest]
-        name = Path(arguments.script).stem if not arguments.module else arguments.script
-        serial = None if arguments.serial is None else [*command, *arguments.serial]
-        return profile(command, name, arguments, serial=serial)
-    except UsageError as error:
-        arguments.parser.error(str(error))
-        return CANNOT_TELL
+    if not arguments.module and not Path(arguments.script).is_file():
+        runs = ", ".join(workloads.names(arguments.project)) or "none"
+        raise UsageError(
+            f"script {arguments.script}: no such file; the project's training runs: {runs}"
+        )
+    if importlib.util.find_spec("rich") is None:
+        raise UsageError("rich is not installed: pip install rlox-opt")
+    check_out(arguments.out)
+    target = ["-m", arguments.script] if arguments.module else [arguments.script]
+    python, arguments.versions = arguments.python, {}
+    if arguments.peer is not None:
+        python, arguments.versions = _of_peer(arguments.project, arguments.peer)
+    command = [python, *target, *arguments.rest]
+    name = Path(arguments.script).stem if not arguments.module else arguments.script
+    serial = None if arguments.serial is None else [*command, *arguments.serial]
+    return profile(command, name, arguments, serial=serial)
 
 
 def _of_peer(project: Project, name: str) -> tuple[str, dict[str, str]]:

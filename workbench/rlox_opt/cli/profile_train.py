@@ -70,16 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Profile as asked; returns the exit code."""
     of = workloads.known(arguments.project)
     assert of is not None  # or `missing` had run
-    try:
-        job = job_of(arguments)
-        for package in ("rich", "torch"):
-            if importlib.util.find_spec(package) is None:
-                name = "rlox-opt" if package == "rich" else package
-                raise UsageError(f"{package} is not installed: pip install {name}")
-        if profile_several.asked(arguments, of):
-            return profile_several.run(arguments, job, of)
-    except UsageError as error:
-        arguments.parser.error(str(error))
+    job = job_of(arguments)
+    for package in ("rich", "torch"):
+        if importlib.util.find_spec(package) is None:
+            name = "rlox-opt" if package == "rich" else package
+            raise UsageError(f"{package} is not installed: pip install {name}")
+    if profile_several.asked(arguments, of):
+        return profile_several.run(arguments, job, of)
     from rlox_opt.sampling.driver import profile
     from rlox_opt.system.process import ChildError
     from rlox_opt.system.progress import reporter

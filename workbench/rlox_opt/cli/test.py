@@ -76,8 +76,6 @@ def run(arguments: argparse.Namespace) -> int:
                 answer = answers.of_builds(project, chosen, progress)
             else:
                 answer = answers.of_agreement(project, ids, progress)
-    except UsageError as error:
-        arguments.parser.error(str(error))
     except CannotTell as error:
         say(f"{arguments.parser.prog}: {error}", stderr=True)
         return CANNOT_TELL

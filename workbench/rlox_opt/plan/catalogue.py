@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from collections.abc import Callable
-from typing import NoReturn
 
 from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
-from rlox_opt.system.files import NotReadError
 
 
 def all_cards(arguments: argparse.Namespace) -> list[Card]:
-    """Every card. Ends the program with the code of a usage error if they cannot be read."""
+    """Every card. Ends the program with the code of a usage error if there is none. Raises
+    NotReadError."""
     project: Project = arguments.project
-    error: Callable[[str], NoReturn] = arguments.parser.error
-    try:
-        planned = cards.load(project)
-    except NotReadError as problem:
-        error(str(problem))
+    planned = cards.load(project)
     if not planned:
         new = project.cards / "new.py"
         would = (
             "`rlox-opt new` writes one" if new.exists() else "write one, a file NAME.toml, there"
         )
-        error(f"{project.cards}: holds no cards of optimisations; {would}")
+        arguments.parser.error(f"{project.cards}: holds no cards of optimisations; {would}")
     return planned
 
 

@@ -15,6 +15,9 @@ import os, time
 from benchmarks.inputs import NUMBERS
 import toy
 
+if toy.NAME == "unreadable":
+    raise RuntimeError("of its import")
+
 def time_work():
     toy.work(NUMBERS)
 

@@ -7,9 +7,8 @@ import dataclasses
 import datetime
 import json
 import os
-import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.cli.sides import SUITE_OF_ALL, add_suite, measured_by
 from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.restarts import ContestError
-from rlox_opt.history import store, unrecorded
+from rlox_opt.history import recorded, store, unrecorded
 from rlox_opt.history.store import Entry
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import WORKING_TREE, Revision, is_span
@@ -25,8 +24,8 @@ from rlox_opt.project.parity import facts_of, findings
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
-from rlox_opt.system.files import NotReadError, check_folder
-from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.files import check_folder
+from rlox_opt.system.machine import machine
 from rlox_opt.system.numbers import positive
 from rlox_opt.system.output import number_of, say
 from rlox_opt.system.usage import UsageError
@@ -34,9 +33,7 @@ from rlox_opt.system.usage import UsageError
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
-SHIPPED = ("shipped",)
 _BUILD_S = 10.0  # most commits change no Rust
-_ANCESTORS = 50  # among which the entry before is looked for
 _EXAMPLES = """\
 examples:
   rlox-opt record                        HEAD
@@ -56,9 +53,9 @@ for. No part but the first, the times, begins once the budget is spent.
 
 A commit is appended when it is finished, so that the same command goes on after Ctrl-C or a crash.
 Commits that are recorded already, with the same features and control, are passed over. Of FROM..TO,
-commits that change nothing that is measured are passed over, too. Two `record` that run at once
-share the commits between them. Run nothing else meanwhile. Each kind of machine has a series
-of its own. `rlox-opt regressions` tells how many commits have no recording.
+commits that failed before, or that change nothing that is measured, are passed over, too. Two
+`record` that run at once share the commits between them. Run nothing else meanwhile. Each kind of
+machine has a series of its own. `rlox-opt regressions` tells how many commits have no recording.
 """
 
 
@@ -104,12 +101,14 @@ def add_to(verbs: Any, project: Project) -> None:
 @dataclass
 class Told:
     """What became of the commits: paths of new entries, why others have no numbers, which were
-    there already or are another process's, and which need none; of new entries, what was built
-    otherwise than in the entry before; and what was noticed of benchmarks, by name."""
+    there already or are another process's, which of a range failed before, and which need none; of
+    new entries, what was built otherwise than in the entry before; and what was noticed of
+    benchmarks, by name."""
 
     recorded: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     passed: list[str] = field(default_factory=list)
+    failed_before: list[str] = field(default_factory=list)
     unneeded: list[str] = field(default_factory=list)
     built_unlike: dict[str, list[str]] = field(default_factory=dict)
     noticed: dict[str, str] = field(default_factory=dict)
@@ -120,28 +119,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Record as asked; returns the exit code."""
     from rlox_opt.system.progress import reporter
 
-    error: Callable[[str], Any] = arguments.parser.error
     told = Told()
-    try:
-        asked = _asked(arguments, told)
-        if arguments.list:
-            return _list(asked, arguments, told)
-        if asked:  # one suite for the whole history
-            head = arguments.project.commits.resolve("HEAD")
-            arguments.project, _ = measured_by(arguments.project, [head], arguments.suite)
-        check_folder(_home(arguments.project))
-        with reporter() as progress:
-            try:
-                if asked:
-                    _record(asked, arguments, told, progress)
-                told.complete = True
-            except KeyboardInterrupt:
-                progress.end("interrupted")
-    except UsageError as problem:
-        error(str(problem))
-    except (NotBuiltError, NotReadError) as problem:
-        say(f"{arguments.parser.prog}: {problem}", stderr=True)
-        return CANNOT_TELL
+    asked = _asked(arguments, told)
+    if arguments.list:
+        return _list(asked, arguments, told)
+    if asked:  # one suite for the whole history
+        head = arguments.project.commits.resolve("HEAD")
+        arguments.project, _ = measured_by(arguments.project, [head], arguments.suite)
+    check_folder(recorded.home(arguments.project))
+    with reporter() as progress:
+        try:
+            if asked:
+                _record(asked, arguments, told, progress)
+            told.complete = True
+        except KeyboardInterrupt:
+            progress.end("interrupted")
     if arguments.json:
         print(json.dumps({"schema": 1, **dataclasses.asdict(told)}))
     else:
@@ -154,17 +146,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) -> int:
     """Say what would be recorded. Raises UsageError, NotReadError; NotBuiltError of a control."""
     project: Project = arguments.project
-    newest = store.last(_home(project))
+    newest = store.last(recorded.home(project))
     control = dict(newest.control) if newest else None
     if arguments.control:
-        control = _names(_control(project, asked, arguments.control))
-    there = [
-        revision
-        for revision in asked
-        if control and not arguments.again and _there(project, revision, control, arguments.bench)
-    ]
-    told.passed = [revision.title for revision in there]
-    wanted = [revision for revision in asked if revision not in there]
+        control = recorded.named(project.builds.build(project.commits.resolve(arguments.control)))
+    wanted = asked if control is None else _left(asked, arguments, control, told)
     if arguments.json:
         table = {"wanted": [r.title for r in wanted], "passed": told.passed}
         print(json.dumps({"schema": 1, **table, "unneeded": told.unneeded}))
@@ -178,13 +164,14 @@ def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) 
 
 
 def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
-    """The revisions, each once; notes those that need no recording. Raises UsageError."""
+    """The revisions, each once; notes those that need no recording, and in `arguments.of_ranges`
+    those that are not named themselves. Raises UsageError."""
     project: Project = arguments.project
-    asked = {}
+    asked, named = {}, set()
     for text in arguments.revisions:
         if text.partition("+")[0] == WORKING_TREE:
             raise UsageError(f"{text!r}: is no commit; the history is made of commits")
-        if arguments.features not in (None, *SHIPPED) and "+" not in text:
+        if arguments.features not in (None, *recorded.SHIPPED) and "+" not in text:
             text = f"{text}+{arguments.features}"
         of = project.commits.span(text)
         needed = unrecorded.changing(project, of[-1].commit) if is_span(text) else {of[0].commit}
@@ -193,6 +180,9 @@ def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
                 asked[revision.commit, revision.features] = revision
             else:
                 told.unneeded.append(revision.title)
+        if not is_span(text):
+            named.add((of[0].commit, of[0].features))
+    arguments.of_ranges = [revision for key, revision in asked.items() if key not in named]
     return [*asked.values()]
 
 
@@ -201,46 +191,36 @@ def _record(
 ) -> None:
     project: Project = arguments.project
     progress.begin("control")
-    control = _control(project, asked, arguments.control)
+    control = recorded.choose_control(project, asked, arguments.control)
     progress.end(control.revision.title)
 
-    def there(revision: Revision) -> bool:
-        return not arguments.again and _there(project, revision, _names(control), arguments.bench)
-
-    told.passed = [revision.title for revision in asked if there(revision)]
-    left = [revision for revision in asked if revision.title not in told.passed]
+    left = _left(asked, arguments, recorded.named(control), told)
     progress.plan([(revision.title, _BUILD_S + arguments.budget) for revision in left])
     for revision in left:
         progress.begin(revision.title)
         with unrecorded.alone(project, revision) as own:
-            if own and not there(revision):  # or it came meanwhile
+            missing = _left([revision], arguments, recorded.named(control), Told())
+            if own and missing:
                 progress.end(_one(revision, control, arguments, told, progress))
             else:
                 told.passed.append(revision.title)
                 progress.end("another process has it")
 
 
-def _control(project: Project, asked: Sequence[Revision], given: str | None) -> Artefact:
-    """What is asked for, or what the newest entry of this machine has, or the first commit that
-    builds.
-
-    Raises:
-        NotBuiltError: it does not build.
-        UsageError: there is no such commit.
-    """
-    if given:
-        return project.builds.build(project.commits.resolve(given))
-    if newest := store.last(_home(project)):
-        control = newest.control
-        features = tuple(control["features"])
-        return project.builds.build(Revision(control["commit"], control["commit"], features))
-    why = ""
+def _left(
+    asked: Sequence[Revision], arguments: argparse.Namespace, control: dict[str, Any], told: Told
+) -> list[Revision]:
+    """Those to measure; notes the others."""
+    left = []
     for revision in asked:
-        try:
-            return project.builds.build(revision)
-        except NotBuiltError as error:
-            why = str(error)
-    raise NotBuiltError(f"none of the commits builds, the last: {why}")
+        of = [*recorded.entries(arguments.project, revision.commit, revision.features, control)]
+        if not arguments.again and recorded.hold(of, arguments.bench):
+            told.passed.append(revision.title)
+        elif not arguments.again and of and not of[-1].cells and revision in arguments.of_ranges:
+            told.failed_before.append(revision.title)
+        else:
+            left.append(revision)
+    return left
 
 
 def _one(
@@ -267,8 +247,8 @@ def _one(
         machine=machine(),
         toolchain=known,
         profile="release",
-        features=SHIPPED if revision.features is None else revision.features,
-        control=_names(control),
+        features=recorded.SHIPPED if revision.features is None else revision.features,
+        control=recorded.named(control),
         seconds=0.0,
         complete=arguments.bench is None,
         cells=(),
@@ -283,12 +263,14 @@ def _one(
         told.failed[revision.title] = reason
         # The history is published: where it was recorded is nobody's business.
         kept = reason.replace(f"{project.root}{os.sep}", "")
-        failure = {"benchmark": "build", "reason": kept}
-        store.append(dataclasses.replace(entry, failures=(failure,)), project.history)
+        failures = ({"benchmark": "build", "reason": kept},)
+        earlier = [*recorded.entries(project, entry.commit, entry.features, dict(entry.control))]
+        if not earlier or earlier[-1].failures != failures:
+            store.append(dataclasses.replace(entry, failures=failures), project.history)
         return "does not build"
     for artefact in (control, built):
         os.utime(artefact.folder)  # used last, however long ago it was built
-    before = _before(project, revision, entry)
+    before = recorded.before(project, revision, entry)
     recording = Recording(
         project,
         built,
@@ -321,67 +303,25 @@ def _one(
     if before and (unlike := entry.built_unlike(before)):
         told.built_unlike[revision.title] = unlike
     told.noticed |= recording.noticed
-    if entry.cells or not interrupted:
+    if entry.cells or (entry.failures and not interrupted):
         path = store.append(entry, project.history)
     if entry.cells:
         told.recorded[revision.title] = str(path)
     elif not interrupted:
         told.failed[revision.title] = (
-            "; ".join(recording.failures.values()) or "nothing was measured"
+            "; ".join(recording.failures.values()) or "no benchmark of it has such a name"
         )
     if interrupted:
         raise KeyboardInterrupt
     return f"{number_of(len(entry.cells), 'number')}, {number_of(len(entry.profiles), 'profile')}"
 
 
-def _names(control: Artefact) -> dict[str, Any]:
-    return {"commit": control.revision.commit, "features": list(control.features)}
-
-
-def _there(
-    project: Project, revision: Revision, control: dict[str, Any], bench: re.Pattern[str] | None
-) -> bool:
-    """Whether the history has what is asked for."""
-    return any(
-        entry.complete
-        or (bench is not None and any(bench.search(cell.benchmark) for cell in entry.cells))
-        for entry in _entries(project, revision.commit, revision.features, control)
-    )
-
-
-def _before(project: Project, revision: Revision, entry: Entry) -> Entry | None:
-    """The entry of the nearest ancestor that has one with the same features and control."""
-    for commit in project.commits.ancestors(revision.commit, _ANCESTORS):
-        whole = [
-            other
-            for other in _entries(project, commit, revision.features, dict(entry.control))
-            if other.complete and other.cells
-        ]
-        if whole:
-            return whole[-1]
-    return None
-
-
-def _entries(
-    project: Project, commit: str, features: tuple[str, ...] | None, control: dict[str, Any]
-) -> Iterator[Entry]:
-    """Of a commit on this machine, oldest first. Raises NotReadError."""
-    asked = SHIPPED if features is None else features
-    for entry in store.of_commit(commit, _home(project)):
-        if entry.features == asked and dict(entry.control) == control:
-            yield entry
-
-
-def _home(project: Project) -> Path:
-    """The folder of this machine's recordings."""
-    return project.history / slug(machine())
-
-
 def _left_out(told: Told) -> list[str]:
     """Why there is no new entry, and of how many."""
     whys = (
-        (told.passed, "there already or another's"),
+        (told.passed, "there already, or being recorded by another process"),
         (told.failed, "without numbers"),
+        (told.failed_before, "that failed before; name them to try again"),
         (told.unneeded, "that change nothing measured"),
     )
     return [f"{len(of)} {why}" for of, why in whys if of]

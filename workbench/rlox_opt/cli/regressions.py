@@ -22,7 +22,7 @@ from rlox_opt.project.project import Project
 from rlox_opt.sampling.layers import TITLES
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD
-from rlox_opt.system.output import say
+from rlox_opt.system.output import few, say
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import units
 
@@ -103,6 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
     unused = [
         entry for entry in known if not any(entry.fits(one, c) for one in of for c in one.changes)
     ]
+    chosen = [one for one in of if arguments.bench.search(one.benchmark)]
+    if of and not chosen:
+        raise UsageError(
+            f"--bench: {arguments.bench.pattern!r} matches no benchmark of the history; there are "
+            + few(sorted({one.benchmark for one in of}))
+        )
     shown = [row for row in rows if arguments.bench.search(row["benchmark"])]
     unexplained = sum(row["slower"] and row["acknowledged"] is None for row in shown)
     code = DIFFERENCE if unexplained else GOOD
@@ -124,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
         _say(unsearched)
     if lacking and lacking.without:
         _say(f"{lacking}")
-    _say(f"{unexplained or 'none'} unexplained, in {len(of)} series of {len(kept)} recordings")
+    _say(f"{unexplained or 'none'} unexplained, in {len(chosen)} series of {len(kept)} recordings")
     return code
 
 

@@ -98,6 +98,8 @@ class Recording:
                 for name in self._names["time"]
                 if self.pattern.search(name) and not causes.of_twins(self.project, name)
             ]
+            if not any(self._names.values()):
+                self.failures |= packages.listed()["head"].broken
             self.alone = frozenset(n for n in self.times.names if "base" not in there[n])
             by_itself = packages
             if self.alone:

@@ -4,7 +4,7 @@ recording.
 They lie in a project's `history/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_<commit>.json`. A file is named by
 the time of measuring, written once and never changed. Its keys are `schema` (1) and the fields of
 `Entry`; its cells have those of `Cell`, its profiles those of `Profile`. A commit that is recorded
-again gets another file, and the newest one counts.
+again gets another file, and the newest numbers count.
 """
 
 from __future__ import annotations
@@ -176,10 +176,30 @@ def _in_time(paths: Iterable[Path]) -> list[tuple[Path, Entry]]:
 
 
 def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]:
-    """The newest complete entry of each (machine, features, commit); without one, the newest."""
+    """What is known of each (machine, features, commit), from its entries, oldest first: the newest
+    complete entry, with the numbers of later ones of some benchmarks. An entry without numbers
+    replaces none, and ratios to different controls are not mixed."""
     kept: dict[tuple[str, tuple[str, ...], str], Entry] = {}
     for entry in of:
         key = entry.slug, entry.features, entry.commit
-        if key not in kept or entry.complete or not kept[key].complete:
-            kept[key] = entry
+        kept[key] = _with_later(kept[key], entry) if key in kept else entry
     return kept
+
+
+def _with_later(before: Entry, later: Entry) -> Entry:
+    if not before.cells or not later.cells:
+        return before if before.cells else later
+    if later.complete:
+        return later
+    if dict(before.control) != dict(later.control):
+        return before if before.complete else later
+    anew = {cell.benchmark for cell in later.cells}
+    cells = {(cell.benchmark, cell.kind): cell for cell in (*before.cells, *later.cells)}
+    causes = {name: cause for name, cause in before.causes.items() if name not in anew}
+    return dataclasses.replace(
+        before,
+        cells=tuple(cells.values()),
+        profiles={**before.profiles, **later.profiles},
+        failures=tuple(of for of in before.failures if of["benchmark"] not in anew),
+        causes={**causes, **later.causes},
+    )

@@ -11,16 +11,17 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import toy_history
 
 from rlox_opt.cli import record
 from rlox_opt.cli.main import main
-from rlox_opt.history import recording, store
+from rlox_opt.history import recorded, recording, store
 from rlox_opt.history.recording import Recording
 from rlox_opt.history.store import Entry
+from rlox_opt.project.builds import Artefact, Builds, NotBuiltError
 from rlox_opt.system.machine import machine, slug
 
 Make = Callable[..., list[str]]
@@ -113,7 +114,65 @@ def test_a_commit_that_does_not_build_is_noted_once_and_the_rest_go_on(
     assert "does not build" in found[made[2]].failures[0]["reason"]
     assert "2 recorded, 2 without numbers" in capsys.readouterr().out
     assert main(asked) == 0
+    assert "2 there already, or being recorded by another process, 2 without" in _out(capsys)
     assert len(entries(tmp_path)) == 4
+    assert main(["record", f"{made[0]}..{made[2]}", *SPENT]) == 0
+    assert "1 that failed before; name them to try again" in _out(capsys)
+
+
+def _out(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_failure_that_passes_is_tried_again_and_hides_nothing(
+    history: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (made,) = history({})
+
+    def fails(*_: Any) -> NoReturn:
+        raise NotBuiltError(f"{made} does not build: no network")
+
+    def numbers() -> int:
+        (found,) = store.newest(entries(tmp_path)).values()
+        return len(found.cells)
+
+    assert main(["record", *SPENT]) == 0
+    there = numbers()
+    with monkeypatch.context() as patched:
+        patched.setattr(Builds, "build", fails_for_twins(fails))
+        assert main(["record", "--again", *SPENT]) == 2
+    assert len(entries(tmp_path)) == 2
+    assert numbers() == there > 0
+
+
+def fails_for_twins(fails: Callable[..., NoReturn]) -> Callable[..., Artefact]:
+    """A commit's build, which fails, where the control's does not."""
+    build = Builds.build
+    return lambda self, *of: fails() if self.twins else build(self, *of)
+
+
+def test_a_name_that_no_benchmark_has_records_nothing(
+    history: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history({})
+    assert main(["record", "--bench", "toys.time_staedy", *SPENT]) == 2
+    assert "no benchmark of it has such a name" in _out(capsys)
+    assert not entries(tmp_path)
+
+
+def test_a_commit_whose_benchmarks_cannot_be_read_is_no_control(
+    history: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = history({"name": "unreadable"}, {}, {"passes": 11})
+    assert main(["record", *made, *SPENT]) == 0
+    found = {entry.commit: entry for entry in entries(tmp_path)}
+    assert {entry.control["commit"] for entry in found.values()} == {made[1]}
+    assert [bool(found[commit].cells) for commit in made] == [False, True, True]
+    assert "RuntimeError: of its import" in _out(capsys)
+    with pytest.raises(SystemExit, match="2"):
+        main(["record", made[1], "--control", made[0], *SPENT])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "cannot be the control, since no benchmark can be read" in said
 
 
 def test_what_is_there_is_passed_over_unless_asked_for_again(
@@ -176,8 +235,8 @@ def test_what_would_be_recorded_is_listed_and_nothing_is_measured(
     listed = capsys.readouterr().out.splitlines()
     assert listed[0].endswith(" number 3")
     assert listed[1:] == [
-        "1 to record, in some 1 minutes, 1 there already or another's, 1 that change nothing "
-        "measured."
+        "1 to record, in some 1 minutes, 1 there already, or being recorded by another process, "
+        "1 that change nothing measured."
     ]
     asked = ["record", f"{made[0]}..main", "--list", "--json"]
     assert main(asked) == 0
@@ -195,7 +254,8 @@ def test_a_machine_of_another_kind_begins_a_series_of_its_own(
     made = history({"passes": 1}, {"passes": 2}, {"passes": 3})
     assert main(["record", made[0], made[1], *ONE, *SPENT]) == 0
     other = {**machine(), "cpu": "Another CPU"}
-    monkeypatch.setattr(record, "machine", lambda: other)
+    for module in (record, recorded):
+        monkeypatch.setattr(module, "machine", lambda: other)
     assert main(["record", f"{made[0]}..main", *ONE, *SPENT]) == 0
     controls = {
         (entry.slug == slug(other), entry.commit): entry.control["commit"]
@@ -229,7 +289,7 @@ def test_some_benchmarks_do_not_pass_for_all(history: Make, tmp_path: Path) -> N
     assert main(["record", *SPENT]) == 0
     _, every = entries(tmp_path)
     assert every.complete
-    assert store.newest([every, some])[every.slug, every.features, every.commit] is every
+    assert store.newest([some, every])[every.slug, every.features, every.commit] is every
 
 
 def test_a_short_budget_keeps_what_is_wanted_most(

@@ -1,5 +1,6 @@
 """The open regressions of a history: listed, acknowledged, and an exit code."""
 
+import dataclasses
 import json
 import subprocess
 from collections.abc import Sequence
@@ -127,9 +128,16 @@ def test_what_became_faster_is_listed_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_only_the_benchmarks_asked_for_count(tmp_path: Path) -> None:
-    folder = written(regressed(), tmp_path)
+    steady = cell(1.0, benchmark="data_plane.VTrace.time_vtrace")
+    both = [dataclasses.replace(one, cells=(*one.cells, steady)) for one in regressed()]
+    folder = written(both, tmp_path)
     assert run(folder, "--bench", "gae").returncode == 1
-    assert run(folder, "--bench", "vtrace").returncode == 0
+    other = run(folder, "--bench", "vtrace")
+    assert other.returncode == 0
+    assert "none unexplained, in 1 series of 40 recordings" in other.stderr
+    mistaken = run(folder, "--bench", "vtrase")
+    assert mistaken.returncode == 2
+    assert "'vtrase' matches no benchmark of the history; there are " in mistaken.stderr
 
 
 def test_a_larger_count_is_a_regression_too(tmp_path: Path) -> None:

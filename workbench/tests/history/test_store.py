@@ -163,6 +163,31 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
     assert not [*tmp_path.rglob("*.json")]
 
 
+def test_later_numbers_of_some_benchmarks_replace_these_alone() -> None:
+    def cells(*values: tuple[str, float]) -> tuple[Cell, ...]:
+        return tuple(Cell(name, "time", value) for name, value in values)
+
+    whole = entry(
+        cells=cells(("a", 1.0), ("b", 1.0)),
+        causes={"a": {"layer": "rust"}, "b": {"layer": "python"}},
+        failures=({"benchmark": "c", "reason": "fails"}, {"benchmark": "d", "reason": "fails"}),
+    )
+    some = entry(complete=False, subject="some", cells=cells(("b", 2.0), ("c", 2.0)))
+    nothing = entry(cells=(), failures=({"benchmark": "build", "reason": "does not build"},))
+    elsewhere = entry(
+        complete=False, cells=cells(("a", 3.0)), control={"commit": "f" * 40, "features": []}
+    )
+    (found,) = store.newest([nothing, whole, some, nothing, elsewhere]).values()
+    assert {cell.benchmark: cell.value for cell in found.cells} == {"a": 1.0, "b": 2.0, "c": 2.0}
+    assert found.causes == {"a": {"layer": "rust"}}
+    assert [failure["benchmark"] for failure in found.failures] == ["d"]
+    assert (found.subject, found.complete) == (whole.subject, True)
+    (found,) = store.newest([whole, some, whole]).values()
+    assert found.cells == whole.cells
+    (found,) = store.newest([nothing]).values()
+    assert not found.cells
+
+
 def test_the_newest_complete_entry_counts() -> None:
     stopped = entry(complete=False, subject="stopped")
     whole = entry(subject="whole")

@@ -143,9 +143,12 @@ class History:
     ) -> History:
         """The history behind the pages; `order`, `least` and `table` are those of
         `series.of_store`."""
-        by_id = {id(recording.entry): recording for recording in recordings}
-        newest = store.newest(recording.entry for recording in by_id.values())
-        kept = [by_id[id(entry)] for entry in newest.values()]
+        every = [*recordings]
+        paths = {(of.entry.slug, of.entry.commit, of.entry.date): of.path for of in every}
+        kept = [
+            EntryFile(paths[entry.slug, entry.commit, entry.date], entry)
+            for entry in store.newest(of.entry for of in every).values()
+        ]
         of_commit: defaultdict[str, list[EntryFile]] = defaultdict(list)
         for recording in kept:
             of_commit[recording.entry.commit].append(recording)

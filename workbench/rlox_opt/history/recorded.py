@@ -1,0 +1,96 @@
+"""What the history of this machine holds already, and the control of its next recording."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.history import store
+from rlox_opt.history.store import Entry
+from rlox_opt.project.builds import Artefact, NotBuiltError
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.project import Project
+from rlox_opt.project.side_by_side import side_by_side
+from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.usage import UsageError
+
+SHIPPED = ("shipped",)
+_ANCESTORS = 50  # among which the entry before is looked for
+
+
+def home(project: Project) -> Path:
+    """The folder of this machine's recordings."""
+    return project.history / slug(machine())
+
+
+def entries(
+    project: Project, commit: str, features: tuple[str, ...] | None, control: dict[str, Any]
+) -> Iterator[Entry]:
+    """Of a commit on this machine, oldest first. Raises NotReadError."""
+    asked = SHIPPED if features is None else features
+    for entry in store.of_commit(commit, home(project)):
+        if entry.features == asked and dict(entry.control) == control:
+            yield entry
+
+
+def hold(recorded: Sequence[Entry], bench: re.Pattern[str] | None) -> bool:
+    """Whether these entries have the numbers that are asked for."""
+    if bench is None:
+        return any(entry.complete and entry.cells for entry in recorded)
+    return any(bench.search(cell.benchmark) for entry in recorded for cell in entry.cells)
+
+
+def before(project: Project, revision: Revision, entry: Entry) -> Entry | None:
+    """The entry of the nearest ancestor that has one with the same features and control."""
+    for commit in project.commits.ancestors(revision.commit, _ANCESTORS):
+        whole = [
+            other
+            for other in entries(project, commit, revision.features, dict(entry.control))
+            if other.complete and other.cells
+        ]
+        if whole:
+            return whole[-1]
+    return None
+
+
+def named(control: Artefact) -> dict[str, Any]:
+    """A control as entries name it."""
+    return {"commit": control.revision.commit, "features": list(control.features)}
+
+
+def choose_control(project: Project, asked: Sequence[Revision], given: str | None) -> Artefact:
+    """What is given, or what the newest entry of this machine has, or the first commit that builds
+    and whose benchmarks can be read.
+
+    Raises:
+        NotBuiltError: it does not build.
+        UsageError: there is no such commit, or none of its benchmarks can be read.
+    """
+    if given:
+        return _readable(project, project.builds.build(project.commits.resolve(given)))
+    if newest := store.last(home(project)):
+        control = newest.control
+        features = tuple(control["features"])
+        revision = Revision(control["commit"], control["commit"], features)
+        return _readable(project, project.builds.build(revision))
+    why = ""
+    for revision in asked:
+        try:
+            return _readable(project, project.builds.build(revision))
+        except (NotBuiltError, UsageError) as error:
+            why = str(error)
+    raise NotBuiltError(f"none of the commits can be the control, the last: {why}")
+
+
+def _readable(project: Project, control: Artefact) -> Artefact:
+    with side_by_side(project, control, control, again=False) as packages:
+        listed = packages.listed()["head"]
+    if listed.broken and not listed.benchmarks:
+        where, why = next(iter(listed.broken.items()))
+        raise UsageError(
+            f"{control.revision.title}: cannot be the control, since no benchmark can be read: "
+            f"{where}: {why}; --control chooses another"
+        )
+    return control

@@ -142,7 +142,8 @@ def lines_told_by(report: Report) -> str:
         return ""
     return (
         "perf does not see them: Python that runs for less than 5 ms between two calls counts for "
-        "the line of one of them. With --sampler py-spy each line is as it was."
+        "the line of one of them, and a loop without calls for its first line. With --sampler "
+        "py-spy each line is as it was."
     )
 
 

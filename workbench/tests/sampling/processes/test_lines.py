@@ -64,6 +64,47 @@ def test_a_thread_was_at_the_lines_that_it_ran(tmp_path: Path) -> None:
     assert stack[-1].line == BUSY.splitlines().index("        time.sleep(0.5)") + 1
 
 
+LOOPS = """\
+import json, time
+
+def counted(n):
+    for i in range(n):
+        n ^= i
+        if i < 0:
+            n = never(n)
+
+def endless(left):
+    while True:
+        left -= 1
+        if left == 0:
+            return
+        if left < 0:
+            never(left)
+
+marks = []
+def mark(): marks.append(time.monotonic_ns())
+mark(); counted(8_000_000)
+mark(); endless(8_000_000)
+mark()
+open("{marks}", "w").write(json.dumps(marks))
+"""
+
+
+def test_a_loop_without_calls_is_seen_at_its_first_line_and_at_none_that_never_ran(
+    tmp_path: Path,
+) -> None:
+    marks = tmp_path / "marks.json"
+    (process,) = run_program(tmp_path, LOOPS.replace("{marks}", str(marks)), frames=True).processes
+    at = np.array(json.loads(marks.read_text()))
+    middles = ((at[1:] + at[:-1]) // 2).astype(np.int64)
+    stacks = Beside(process).lines(process.header.pid, middles, CALLED[:2])
+    text = LOOPS.splitlines()
+    found = [text[stack[-1].line - 1].strip() for stack in stacks]
+    # Not every version of Python has an instruction for `while True`.
+    assert found[0] == "for i in range(n):"
+    assert found[1] in ("while True:", "left -= 1")
+
+
 def test_a_process_that_was_not_asked_to_notes_no_lines(tmp_path: Path) -> None:
     (process,) = run_program(tmp_path, BUSY.replace("{marks}", str(tmp_path / "m"))).processes
     assert not list(process.looks())

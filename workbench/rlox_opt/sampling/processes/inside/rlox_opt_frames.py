@@ -15,6 +15,7 @@ line has one entry for the whole time.
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import threading
@@ -115,7 +116,7 @@ class Frames:
         for code, lasti, frame in reversed(stack):
             line = self.lines.get((code, lasti))
             if line is None:
-                line = self.lines[code, lasti] = frame.f_lineno or _line_before(code, lasti)
+                line = self.lines[code, lasti] = _line(code, lasti, frame.f_lineno)
             key = node, code, line
             known = self.nodes.get(key)
             if known is None:
@@ -129,11 +130,25 @@ class Frames:
         return node
 
 
-def _line_before(code: Any, lasti: int) -> int:
-    """The line before an instruction without a line, such as a loop's jump back."""
-    last = code.co_firstlineno
-    for begin, _, line in code.co_lines() if hasattr(code, "co_lines") else ():
-        if begin > lasti:
-            break
-        last = line or last
-    return int(last)
+def _line(code: Any, lasti: int, line: int | None) -> int:
+    """The line of an instruction. Python that makes no call releases the lock where a loop jumps
+    back. That jump has the line of the loop's last statement, or none, and stands for the whole
+    loop: its line is the first one of the loop. Any other without a line has the one before it."""
+    told = [*code.co_lines()] if hasattr(code, "co_lines") else []
+    begin = _loop(code, lasti) if told else None
+    if line is not None and begin is None:
+        return line
+    since = begin or 0
+    lines = [of for first, end, of in told if first <= lasti and end > since and of is not None]
+    lines = lines or [line or code.co_firstlineno]
+    return int(lines[-1] if begin is None else min(lines))
+
+
+def _loop(code: Any, lasti: int) -> int | None:
+    """Where the loop begins of which this instruction is the jump back; None for any other."""
+    if not dis.opname[code.co_code[lasti]].startswith(("JUMP_BACKWARD", "JUMP_ABSOLUTE")):
+        return None
+    for instruction in dis.get_instructions(code):
+        if instruction.offset == lasti:
+            return int(instruction.argval) if instruction.argval <= lasti else None
+    return None

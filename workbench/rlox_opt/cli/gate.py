@@ -50,7 +50,7 @@ def add_to(verbs: Any, project: Project) -> None:
             good="no regression",
             difference="a benchmark is slower or takes more memory",
             cannot_tell="a benchmark is undecided or fails, or a commit does not build",
-            interrupted="what is known is printed",
+            interrupted="what is known is printed; 1 where that holds a regression",
         ),
     )
     add_arguments(parser, project)
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _judged(arguments: argparse.Namespace) -> tuple[int, str]:
     compared = compare(arguments)
     code, why = decision(compared)
-    tell(compared, arguments, {"exit_code": code, "why": why})
+    tell(compared, arguments, {"exit_code": code, "reason": why})
     say(f"rlox-opt gate: {why}", stderr=True)
     return code, why
 

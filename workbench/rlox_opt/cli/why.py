@@ -45,11 +45,12 @@ def reserved(asked: bool | None, budget_s: float) -> float:
 
 
 def left(asked: bool | None, budget_s: float, spent_s: float) -> float:
-    """Seconds that it may take, once so many of the budget are spent: no more than was announced,
-    and what of it the measuring has left."""
+    """Seconds that it may take, once so many of the budget are spent: what the measuring has left,
+    and at the most what was announced."""
     if asked:
         return _MOST_S
-    return min(_MOST_S, budget_s - spent_s) if reserved(asked, budget_s) else 0.0
+    seconds = min(_MOST_S, budget_s - spent_s)
+    return 0.0 if asked is not None or seconds < _LEAST_S else seconds
 
 
 def announced(asked: bool | None, budget_s: float) -> str:
@@ -59,12 +60,13 @@ def announced(asked: bool | None, budget_s: float) -> str:
             f"--why: beyond the budget, up to {_MOST_S:.0f} s say why what is "
             "slower or faster is so"
         )
-    seconds = reserved(asked, budget_s)
-    if not seconds:
+    if asked is not None:
         return ""
+    seconds = reserved(asked, budget_s)
+    kept = f"{seconds:.0f} s of the budget, and what else is left of it" if seconds else ""
     return (
-        f"{seconds:.0f} s of the budget, and what else is left of it, up to "
-        f"{_MOST_S:.0f} s, say why what is slower is so (--no-why: none)"
+        f"{kept or 'what is left of the budget'}, up to {_MOST_S:.0f} s, "
+        f"{'say' if kept else 'says'} why what is slower is so (--no-why: none)"
     )
 
 

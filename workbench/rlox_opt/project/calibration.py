@@ -170,11 +170,12 @@ def plan(records: Path, bands: Mapping[str, float], budget_s: float) -> Iterator
         known = [(rows[name].sd, band) for name, band in bands.items() if name in rows]
         restarts = [restarts_to_settle(*of) for of in known]
         date = calibration.date[:10]
-    reached = int(budget_s / (LOOKS[0] * seconds))
+    reached = max(1, int(budget_s / (LOOKS[0] * seconds)))
     if reached < len(bands):
+        guessed = "" if calibration else ", if a restart takes as long here as it usually does"
         yield (
-            f"the budget has {budget_s:.0f} s of timing: {LOOKS[0]} restarts, which a verdict "
-            f"takes at the least, of about {max(1, reached)} of {len(bands)} benchmarks; "
+            f"the budget has {budget_s:.0f} s of timing: {LOOKS[0]} restarts, which most verdicts "
+            f"take at the least, of about {reached} of {len(bands)} benchmarks{guessed}; "
             "--bench chooses, --budget gives more time"
         )
     if not known:

@@ -110,6 +110,8 @@ class Commits:
             return self._snapshot()
         if commit := self._maybe("rev-parse", "--verify", "--quiet", _END, f"{name}^{{commit}}"):
             return commit
+        if ".." in name.strip("."):
+            raise UsageError(f"{name!r}: is a range, not a commit; write its ends, A B or A...B")
         remedy = self._unshallow() or "; name a branch, a tag or a hash that it has"
         if self._maybe("rev-parse", "--verify", "--quiet", "HEAD") is None:
             remedy = f", which has no commit yet; `git commit` in {self.root} makes the first"
@@ -129,7 +131,7 @@ class Commits:
         """
         if self._maybe("merge-base", "--is-ancestor", good.commit, bad.commit) is None:
             raise UsageError(
-                f"{bad.title} does not descend from {good.title}; name a GOOD that came first"
+                f"{bad.title} does not descend from {good.title}; name the older one first"
             )
         span = f"{good.commit}..{bad.commit}"
         commits = self._run(

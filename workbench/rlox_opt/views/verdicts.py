@@ -170,22 +170,27 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
         f"{len(found.times.judgements)} flagged"
         + (f" ({', '.join(flagged)}); do not trust the verdicts on these." if flagged else ".")
     )
-    widest = [
-        (math.log(high / low) / 2, name)
-        for name, judgement in found.times.judgements.items()
-        if judgement.verdict == "undecided" and judgement.ci99
-        for low, high in [judgement.ci99]
-    ]
-    if widest:
-        width, name = max(widest)
-        yield (
-            'A verdict that begins with "rather" is undecided. The widest interval is that of '
-            f"{name}, where a change of up to {100 * width:.1f} % may be hidden."
-        )
+    yield from _left_open(found)
     yield from _held_back(found)
     yield from _blind(found)
     if not found.complete:
         yield "Interrupted: these are the verdicts so far."
+
+
+def _left_open(found: ComparedBuilds) -> Iterator[str]:
+    """The largest change that those without a verdict may have."""
+    left_open = [
+        (max(high - 1, 1 - low), name)
+        for name, judgement in found.times.judgements.items()
+        if judgement.verdict == "undecided" and judgement.ci99
+        for low, high in [judgement.ci99]
+    ]
+    if left_open:
+        most, name = max(left_open)
+        yield (
+            'A verdict that begins with "rather" is undecided. The largest change that an interval '
+            f"leaves open is one of {100 * most:.1f} %, of {name}."
+        )
 
 
 def _acknowledged(found: ComparedBuilds) -> Iterator[str]:

@@ -65,20 +65,21 @@ def test_a_command_that_is_slower_is_looked_into_from_its_start_to_its_end(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("asked", "budget", "kept", "left"),
+    ("asked", "budget", "spent", "kept", "left"),
     [
-        (None, 600.0, 75.0, 75.0),
-        (None, 100.0, 15.0, 15.0),
-        (None, 50.0, 0.0, 0.0),  # too little to find anything
-        (True, 50.0, 0.0, 75.0),  # time of its own
-        (False, 600.0, 0.0, 0.0),
+        (None, 600.0, 525.0, 75.0, 75.0),
+        (None, 100.0, 85.0, 15.0, 15.0),
+        (None, 50.0, 6.0, 0.0, 44.0),  # too little to keep some, but some is left
+        (None, 50.0, 43.0, 0.0, 0.0),  # too little to find anything
+        (True, 50.0, 50.0, 0.0, 75.0),  # time of its own
+        (False, 600.0, 60.0, 0.0, 0.0),
     ],
 )
 def test_unasked_it_takes_a_part_of_the_budget_and_says_so_before(
-    asked: bool | None, budget: float, kept: float, left: float
+    asked: bool | None, budget: float, spent: float, kept: float, left: float
 ) -> None:
     assert why.reserved(asked, budget) == kept
-    assert why.left(asked, budget, budget - kept) == left
+    assert why.left(asked, budget, spent) == left
     told = why.announced(asked, budget)
-    assert bool(told) == (left > 0)
+    assert bool(told) == (asked is not False)
     assert not told or "75 s" in told

@@ -38,14 +38,13 @@ class Readings:
         arguments: Callable[[Case], Sequence[str]],
         summary: Callable[[Sequence[Row]], dict[str, Any]],
     ) -> None:
-        from rlox_opt.plan.comparing import provenance
+        from rlox_opt.plan.comparing import code, provenance
 
         self.project, self.name, self.home = project, name, racing.home(project)
         self.where: Mapping[str, Any] = provenance(project, project.installed.build_info())
         self._worker, self._cases = worker, cases
         self._arguments, self._summary = arguments, summary
-        what = [self.where["commit"], self.where["machine"], worker.read_text(encoding="utf-8")]
-        self._unfinished = Unfinished(self.home, self.name, what)
+        self._unfinished = Unfinished(self.home, self.name, code(project, self.where))
         self._failed: list[str] = []
 
     def install(self, progress: Lines) -> None:

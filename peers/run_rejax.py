@@ -20,8 +20,8 @@ class Logged(LogWrapper):
 
 
 def latest_returns(_, state, rng):
-    """The return of each environment's latest episode that has ended."""
-    return state.env_state.returned_episode_returns
+    """Of each environment the return of the latest episode that has ended, and the steps since."""
+    return state.env_state.returned_episode_returns, state.env_state.episode_lengths
 
 
 def main() -> None:
@@ -50,8 +50,8 @@ def main() -> None:
     run.begin()
     state, returns = jax.block_until_ready(jax.jit(model.train)(jax.random.key(JOB["seed"])))
     # Of the episodes of a rollout, the last one in each environment is known, and all only now.
-    known = np.asarray(returns)
-    new = np.diff(known, axis=0, prepend=0.0) != 0
+    known, since = map(np.asarray, returns)
+    new = since < JOB["n_steps"]  # one has ended in this rollout, perhaps with the same return
     for number, index in zip(*new.nonzero(), strict=True):
         run.episode((int(number) + 1) * rollout, known[number, index])
     run.end(int(state.global_step), compiling.since(run))

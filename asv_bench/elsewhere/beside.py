@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from rlox_opt.system.usage import UsageError
 
 from asv_bench.elsewhere.projects import Project
 from asv_bench.elsewhere.trees import tree
-from asv_bench.injected.tools import FACTORS, Cells, ToolError, rows
+from asv_bench.injected.tools import FACTORS, Cells, ToolError, rows, tail
 
 _TIMED = re.compile(r"\btime(raw)?_\w+(\(|$)")
 
@@ -45,12 +44,12 @@ class Beside:
         for commit in (base, head):
             done = self._asv(config, "run", f"{commit}^!", "--bench", "just-discover")
             if done.returncode:
-                raise ToolError(f"asv run {commit[:10]}: {_tail(done)}")
+                raise ToolError(f"asv run {commit[:10]}: {tail(done)}")
         built = time.monotonic()
         at = ("--bench", bench, "--no-only-changed")
         done = self._asv(config, "continuous", base, head, *at, "--factor", str(max(FACTORS)))
         if done.returncode not in (0, 1):
-            raise ToolError(f"asv continuous: {_tail(done)}")
+            raise ToolError(f"asv continuous: {tail(done)}")
         seconds = time.monotonic() - built
         cells = {}
         for factor in FACTORS:
@@ -61,7 +60,7 @@ class Beside:
                 if _TIMED.search(name) and re.search(bench, name)
             }
             if not chosen:
-                raise ToolError(f"asv compare says nothing: {_tail(again)}")
+                raise ToolError(f"asv compare says nothing: {tail(again)}")
             cells[f"asv {factor:g}"] = chosen
         took = {"build_seconds": round(built - start, 1), "seconds": round(seconds, 1)}
         return cells, took | {"status": done.returncode}
@@ -108,8 +107,3 @@ class Beside:
             env={**os.environ, **self.project.env(self.folder), "PATH": os.pathsep.join(paths)},
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
         )  # fmt: skip
-
-
-def _tail(done: subprocess.CompletedProcess[str]) -> str:
-    said: Sequence[str] = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
-    return "\n".join([f"exit status {done.returncode}", *said])

@@ -72,7 +72,6 @@ class RloxOpt:
         """Build the wheel and install it in a new environment. Raises ToolError."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        python = folder / "bin" / "python"
         for words in (
             ("build", "--quiet", "--wheel", "--out-dir", folder / "wheel",
              PROJECT.root / "workbench"),

@@ -21,7 +21,7 @@ from rlox_opt.system.uv import reason, uv
 
 from asv_bench.elsewhere.projects import Project
 from asv_bench.elsewhere.trees import tree
-from asv_bench.injected.tools import Cell, Cells, ToolError
+from asv_bench.injected.tools import Cell, Cells, ToolError, tail
 
 Took = dict[str, Any]
 
@@ -59,14 +59,14 @@ def pytest_benchmark(
         line for line in listed.stdout.splitlines() if "::" in line and re.search(bench, line)
     ]
     if not chosen:
-        raise ToolError(f"pytest collects nothing that {bench!r} finds: {_tail(listed)}")
+        raise ToolError(f"pytest collects nothing that {bench!r} finds: {tail(listed)}")
     compare = ("--benchmark-compare", f"--benchmark-compare-fail=mean:{PERCENT}%")
     for environment, more in zip(environments, ((), compare), strict=True):
         words = ("--benchmark-only", "--benchmark-enable", "--benchmark-save=run", *storage, *more)
         done = _pytest(environment, tests, *words, *chosen)
     saved = [json.loads(path.read_text("utf-8")) for path in sorted(runs.glob("*/*_run.json"))]
     if len(saved) != 2:
-        raise ToolError(f"pytest saved {len(saved)} runs of 2: {_tail(done)}")
+        raise ToolError(f"pytest saved {len(saved)} runs of 2: {tail(done)}")
     cells = compared(saved[0], saved[1], done.stdout + done.stderr)
     took = {"build_seconds": built - start, "seconds": time.monotonic() - built}
     return {f"pytest-benchmark {PERCENT} %": cells}, _rounded(took)
@@ -128,10 +128,10 @@ def criterion(
             )  # fmt: skip
             took[part] += time.monotonic() - start
             if done.returncode:
-                raise ToolError(f"{' '.join(words[:2])} at {commit[:10]}: {_tail(done)}")
+                raise ToolError(f"{' '.join(words[:2])} at {commit[:10]}: {tail(done)}")
     cells = dict(changes(done.stdout))
     if not cells:
-        raise ToolError(f"criterion compares nothing: {_tail(done)}")
+        raise ToolError(f"criterion compares nothing: {tail(done)}")
     return {"criterion": cells}, _rounded(took)
 
 
@@ -184,8 +184,3 @@ def _pytest(environment: Path, tests: Path, *words: str) -> subprocess.Completed
 
 def _rounded(took: Mapping[str, float]) -> Took:
     return {part: round(seconds, 1) for part, seconds in took.items()}
-
-
-def _tail(done: subprocess.CompletedProcess[str]) -> str:
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
-    return "\n".join([f"exit status {done.returncode}", *said])

@@ -26,7 +26,8 @@ from asv_bench.elsewhere.projects import Pair, Part, Project, Unchanged
 from asv_bench.elsewhere.rivals import RIVALS
 from asv_bench.injected import commits
 from asv_bench.injected.journal import Row, Step
-from asv_bench.injected.tools import Cell, Cells, ToolError
+from asv_bench.injected.scores import flagged
+from asv_bench.injected.tools import ToolError, cells_of
 from asv_bench.project import PROJECT
 
 FOLDER = PROJECT.cache / "elsewhere"
@@ -122,7 +123,7 @@ class Trials:
             "seconds": round(found.seconds + done.seconds, 1),
             "uncovered": bool(told) if self.project.uncovered else None,
             "notes": said["notes"],
-            "cells": {"diff": _cells(said["results"])},
+            "cells": {"diff": cells_of(said["results"])},
             "failures": said["failures"],
             "skipped": said["skipped"],
             "said": f"{len(said['results'])} verdicts after {found.seconds + done.seconds:.0f} s",
@@ -219,7 +220,7 @@ class Trials:
             raise ToolError("rlox-opt diff was interrupted")
         return {
             "compared": [said["base"], said["head"]],
-            "cells": {"diff": _cells(said["results"]), "base again": _cells(said["aa"])},
+            "cells": {"diff": cells_of(said["results"]), "base again": cells_of(said["aa"])},
             "failures": said["failures"],
             "skipped": said["skipped"],
             "unmeasured": len(said["unmeasured"]),
@@ -261,13 +262,6 @@ class Trials:
         return commits.made(parent, {of.file: text}, "One more comment", self.clone)
 
 
-def _cells(results: list[Mapping[str, Any]]) -> Cells:
-    return {
-        row["benchmark"]: Cell(verdict=row["verdict"], ratio=row["ratio"], ci99=row["ci99"])
-        for row in results
-    }
-
-
 def _found(pair: Pair, row: Row) -> str:
     said = []
     for arm, cells in row["cells"].items():
@@ -279,8 +273,7 @@ def _found(pair: Pair, row: Row) -> str:
 
 def _flags(row: Row) -> str:
     return ", ".join(
-        f"{sum(cell['verdict'] in ('slower', 'faster') for cell in cells.values())} "
-        f"of {len(cells)} flagged by {arm}"
+        f"{sum(map(flagged, cells.values()))} of {len(cells)} flagged by {arm}"
         for arm, cells in row["cells"].items()
     )
 

@@ -56,7 +56,7 @@ def diff(
     said = _rlox_opt("diff", base, head, *chosen, "--no-counts", "--no-why", "--anyway", "--json")
     if not said["complete"]:
         raise ToolError("rlox-opt diff was interrupted")
-    cells = {row["benchmark"]: _cell(row) for row in said["results"]}
+    cells = cells_of(said["results"])
     for failure in said["failures"]:
         cells[failure["benchmark"]] = Cell(verdict="failed", ratio=None, ci99=None)
     return cells
@@ -67,8 +67,12 @@ def bisect(good: str, bad: str, benchmark: str) -> dict[str, Any]:
     return _rlox_opt("bisect", good, bad, "--bench", benchmark, "--json")
 
 
-def _cell(row: Mapping[str, Any]) -> Cell:
-    return Cell(verdict=row["verdict"], ratio=row["ratio"], ci99=row["ci99"])
+def cells_of(results: Iterable[Mapping[str, Any]]) -> Cells:
+    """The rows of `rlox-opt diff --json`, by benchmark."""
+    return {
+        row["benchmark"]: Cell(verdict=row["verdict"], ratio=row["ratio"], ci99=row["ci99"])
+        for row in results
+    }
 
 
 def _rlox_opt(*arguments: str) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def _rlox_opt(*arguments: str) -> dict[str, Any]:
     try:
         said: dict[str, Any] = json.loads(done.stdout)
     except json.JSONDecodeError:
-        raise ToolError(f"rlox-opt {arguments[0]}: {_tail(done)}") from None
+        raise ToolError(f"rlox-opt {arguments[0]}: {tail(done)}") from None
     return said
 
 
@@ -92,7 +96,7 @@ class Asv:
         """Build the commit's wheel and make its environment. Raises ToolError."""
         done = self._asv(module, "run", f"{commit}^!", "--bench", "just-discover")
         if done.returncode:
-            raise ToolError(f"asv run {commit[:10]}: {_tail(done)}")
+            raise ToolError(f"asv run {commit[:10]}: {tail(done)}")
 
     def continuous(
         self, base: str, head: str, benchmarks: Sequence[str], factor: float
@@ -107,7 +111,7 @@ class Asv:
         said = dict(rows(done.stdout))
         lacking = [name for name in benchmarks if name not in said]
         if done.returncode not in (0, 1) or lacking or not said:
-            raise ToolError(f"asv says nothing of {', '.join(lacking) or 'these'}: {_tail(done)}")
+            raise ToolError(f"asv says nothing of {', '.join(lacking) or 'these'}: {tail(done)}")
         chosen = benchmarks or [n for n, cell in said.items() if _TIMED.search(n) and cell["ratio"]]
         return {name: said[name] for name in chosen}, "".join(_TOLD.findall(done.stdout))
 
@@ -158,6 +162,7 @@ def _run(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Completed
     )
 
 
-def _tail(done: subprocess.CompletedProcess[str]) -> str:
+def tail(done: subprocess.CompletedProcess[str]) -> str:
+    """Its exit status, and the last lines that it said."""
     said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
     return "\n".join([f"exit status {done.returncode}", *said])

@@ -5,8 +5,8 @@ same hyperparameters and seeds, and compares what they have learnt. Each of them
 
 appends a line to `<task>.jsonl` for each finished training, and writes `<task>.json`, `.md` and
 `.svg`. The same command at the same commit continues after an interruption. Two trainings run at a
-time, each on one thread in a process of its own, by the drivers of `rlox-opt peers`. LunarLander
-and HalfCheetah need the dependency group `learning`, which installs from wheels.
+time, each on one thread in a process of its own, by the drivers of `rlox-opt peers`. LunarLander,
+HalfCheetah and Hopper need the dependency group `learning`, which installs from wheels.
 """
 
 import argparse
@@ -15,20 +15,20 @@ import itertools
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from curves import picture
-from rlox_opt.plan.comparing import provenance
+from rlox_opt.plan.comparing import code, provenance
 from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
 from rlox_opt.race.environments import Peer, Training
 from rlox_opt.stats.student import mean_interval, t_quantile, welch
-from rlox_opt.system import machine
 from rlox_opt.system.files import add_row, read_rows
+from rlox_opt.system.files import write as write_file
 from rlox_opt.views.tables import origin
 
 PROJECT = Project.find(Path(__file__).parent)
@@ -72,10 +72,10 @@ def job_of(task: str) -> dict[str, Any]:
     return racing.load(PROJECT, algo)[0] | TASKS[task] | {"algo": algo, "threads": 1}
 
 
-def key_of(peer: Peer, job: dict[str, Any]) -> str:
+def key_of(peer: Peer, job: dict[str, Any], where: Mapping[str, Any]) -> str:
     """A digest of all that decides how an arm learns. Only trainings with the same key are
     pooled."""
-    what = [job, racing.digest(PROJECT, peer), machine.commit(PROJECT.root)[0]]
+    what = [job, racing.digest(PROJECT, peer), *code(PROJECT, where)]
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -109,7 +109,8 @@ def compare(
     job["total_timesteps"] = total or job["total_timesteps"]
     peers = {name: arm(name, job["algo"]) for name in names}
     path = out / f"{task}.jsonl"
-    keys = {name: key_of(peer, job) for name, peer in peers.items()}
+    where = provenance(PROJECT, PROJECT.installed.build_info())
+    keys = {name: key_of(peer, job, where) for name, peer in peers.items()}
     known = {(r["arm"], r["seed"]): r for r in read_rows(path) if r["key"] == keys.get(r["arm"])}
     missing = [pair for pair in itertools.product(names, range(n_seeds)) if pair not in known]
     missing.sort(key=lambda pair: pair[1])  # seed after seed: an interruption leaves whole ones
@@ -133,7 +134,7 @@ def compare(
     held_to = [name for name in ("sb3", "baseline") if name in names]
     return {
         "task": task,
-        **provenance(PROJECT, PROJECT.installed.build_info()),
+        **where,
         "job": job,
         "random": random_return(job["env_id"]),
         "returns": finals,
@@ -233,9 +234,9 @@ def write(result: dict[str, Any], folder: Path) -> None:
     """`<task>.json`, `.md` and `.svg` in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     task = result["task"]
-    (folder / f"{task}.json").write_text(json.dumps(result, indent=1) + "\n")
-    (folder / f"{task}.md").write_text(f"{table(result)}\n\n![curves]({task}.svg)\n")
-    (folder / f"{task}.svg").write_text(picture(result))
+    write_file(folder / f"{task}.json", json.dumps(result, indent=1) + "\n")
+    write_file(folder / f"{task}.md", f"{table(result)}\n\n![curves]({task}.svg)\n")
+    write_file(folder / f"{task}.svg", picture(result))
 
 
 def main() -> None:

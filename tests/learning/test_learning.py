@@ -96,9 +96,9 @@ def test_finished_trainings_are_kept_and_more_seeds_add_to_them(
     seeds.compare("ppo-cartpole", ("sb3",), 2, tmp_path, total=9_000)
     assert len(quick) == 2, "another task's runs do not count"
     quick.clear()
-    monkeypatch.setattr(seeds.machine, "commit", lambda root: ("another", False))
+    monkeypatch.setattr(seeds, "code", lambda *_: ["another"])
     seeds.compare("ppo-cartpole", ("sb3", "R2"), 2, tmp_path, total=10_000)
-    assert len(quick) == 4, "nor do another commit's"
+    assert len(quick) == 4, "nor do another code's"
 
 
 def test_a_training_that_ends_after_another_failed_is_kept(

@@ -40,7 +40,8 @@ PLAN = {  # pairs of trainings, in the order in which they are run
     "sac-halfcheetah": 25,
 }
 ARMS = {"sb3": "run_sb3", "native": "run_rlox"}
-LEARNS = ("rlox", "crates", "peers", "tests/learning/*.py")  # what decides how an arm learns
+# What decides how an arm learns.
+LEARNS = ("rlox", "crates", "Cargo.*", "pyproject.toml", "peers", "tests/learning/*.py")
 FIGURES = {"final": "final policy", "area": "area under the training curve"}
 MARGIN = 0.05  # of what Stable-Baselines3 gains over a random policy
 OUTSIDE = 0.05  # one-sided
@@ -100,6 +101,7 @@ def run(tasks: Sequence[str], out: Path, at_once: int, until: float, of: str | N
     origin = {
         "machine": f"{info['cpu']}, {info['cores']} cores",
         "torch": installed.around().get("torch"),
+        "built": installed.build_info()["commit"],
     }
 
     def pair(task: str, seed: int) -> None:

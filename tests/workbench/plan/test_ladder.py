@@ -149,11 +149,11 @@ def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(
 ) -> None:
     project = projects.of(tmp_path)
     of = ladder.variants_for(FEATURES, [CARDS["P1"]], [])
-    where = {"commit": "c", "machine": {}}
+    where = {"commit": "c", "dirty": False, "machine": {}}
     unfinished(project, "ppo", {}, of, where).add({"none": 1.0, "all": 0.5})
     again = unfinished(project, "ppo", {}, of, where)
     assert again.rows == [{"none": 1.0, "all": 0.5}]
-    assert unfinished(project, "ppo", {}, of, {"commit": "d", "machine": {}}).rows == [], (
+    assert unfinished(project, "ppo", {}, of, {**where, "commit": "d"}).rows == [], (
         "another commit's"
     )
     again.add({"none": 2.0, "all": 0.5})

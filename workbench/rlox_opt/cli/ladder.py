@@ -152,8 +152,10 @@ def unfinished(
     where: Mapping[str, Any],
 ) -> Unfinished:
     """The rounds finished so far."""
+    from rlox_opt.plan.comparing import code
+
     names = [[v.name, *v.features, *v.optimizations] for v in variants]
-    what = [algo, job, names, where["commit"], where["machine"]]
+    what = [algo, job, names, *code(project, where)]
     return Unfinished(project.cache / "ladder", algo, what)
 
 

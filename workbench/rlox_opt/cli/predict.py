@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Predict, or tell what was predicted; returns the exit code."""
     if not arguments.json:
         need_rich(arguments.parser)
-    given = [name for name in ("ratio", "why", "workload", "size") if getattr(arguments, name)]
+    asked = ("ratio", "why", "workload", "size")
+    given = [name for name in asked if getattr(arguments, name) is not None]
     every = arguments.id.lower() == "all"
     try:
         if given and every:

@@ -21,6 +21,7 @@ from rlox_opt.history.passages import Number, Passage, passages
 from rlox_opt.system import git
 from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.machine import slug
+from rlox_opt.system.output import few
 from rlox_opt.system.schema import read
 
 FEW = 5  # rounds; with fewer, an interval is too uncertain
@@ -241,5 +242,4 @@ def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[st
     if changes is None:
         yield f"of a commit that is not here ({since or 'none'})"
     elif changes:
-        more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
-        yield f"older than a change of {', '.join(changes[:_NAMED])}{more}"
+        yield f"older than a change of {few(changes, _NAMED)}"

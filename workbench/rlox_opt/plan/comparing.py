@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import os
 import random
 import statistics
@@ -18,6 +19,7 @@ from rlox_opt.harness import restarts
 from rlox_opt.harness.restarts import Cell, ContestError, Reading, TwinsDifferError
 from rlox_opt.history import records
 from rlox_opt.project.cards import Card
+from rlox_opt.project.commits import WORKING_TREE
 from rlox_opt.project.project import Project
 from rlox_opt.stats import paired
 from rlox_opt.system import plugins
@@ -233,6 +235,15 @@ def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
         "allocated_bytes": counts.get("allocated_bytes"),
         "aa": aa and {"ratio": aa.ratio, "ci95": aa.ci95, "verdict": aa.verdict},
     }
+
+
+def code(project: Project, where: Mapping[str, Any]) -> list[Any]:
+    """What the readings of a record depend on: the machine, the commit with what the working tree
+    changes, and the extension that is installed. Only readings of the same are taken together.
+    `where` is the record's `provenance`."""
+    tree = project.commits.resolve(WORKING_TREE).commit if where["dirty"] else where["commit"]
+    built = hashlib.sha256(project.installed.extension().read_bytes()).hexdigest()
+    return [tree, built, where["machine"]]
 
 
 def provenance(project: Project, build: Mapping[str, Any]) -> dict[str, Any]:

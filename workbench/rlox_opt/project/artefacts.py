@@ -96,14 +96,15 @@ def same_surroundings(one: Artefact, other: Artefact) -> bool:
 
 
 def forget_oldest(folder: Path, patterns: Sequence[str] = _BUILDS, kept: int = _KEPT) -> None:
-    """Remove all builds in a folder but those of each pattern that were used last."""
+    """Remove all builds in a folder, and their logs, but those of each pattern that were used last.
+    What another process removes meanwhile, or what cannot be removed, is no error."""
     for pattern in patterns:
         found = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
         for path in found[:-kept]:
             if path.is_dir():
-                shutil.rmtree(path)
+                shutil.rmtree(path, ignore_errors=True)
             else:
-                path.unlink()
+                path.unlink(missing_ok=True)
             path.with_suffix(".log").unlink(missing_ok=True)
 
 

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from rlox_opt.project import checkouts, interpreters
+from rlox_opt.project.artefacts import forget_oldest
 from rlox_opt.project.interpreters import Interpreter
 from rlox_opt.system import files, schema
 from rlox_opt.system.files import NotReadError
@@ -175,17 +175,12 @@ class Environments:
         with scratch(self.folder) as making:
             new = making / "new"
             self.fresh(new, python, locked)
-            self._forget_oldest()
+            forget_oldest(self.folder, ["?" * _DIGITS], _KEPT - 1)
             try:
                 new.rename(folder)
             except OSError:
                 if not (folder / "bin" / "python").exists():  # another process was not faster
                     raise
-
-    def _forget_oldest(self) -> None:
-        there = [path for path in self.folder.glob("?" * _DIGITS) if path.is_dir()]
-        for path in sorted(there, key=lambda path: path.stat().st_mtime)[: -_KEPT + 1]:
-            shutil.rmtree(path, ignore_errors=True)
 
     def fresh(self, new: Path, python: Interpreter, locked: Locked) -> None:
         """Make an environment in the folder `new`, whose parent is a scratch folder. Raises

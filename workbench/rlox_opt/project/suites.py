@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from rlox_opt.project import asv_files, bench_targets, checkouts, kinds
+from rlox_opt.project.artefacts import forget_oldest
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.asv_files import NoSuiteError
 from rlox_opt.project.commits import RELEASE, WORKING_TREE, Revision, as_usage_error
@@ -207,7 +208,7 @@ class Suites:
                     lacking = submodules.made(made, source, revision.commit, fetched)
                     self._keep(made.folder, kept, lacking)
             os.utime(kept)  # used last
-            self._forget_oldest()
+            forget_oldest(self.folder, ["?" * 40 + "*"], _KEPT)
         return kept, lacking
 
     def _keep(self, made: Path, kept: Path, lacking: Sequence[str]) -> None:
@@ -222,11 +223,6 @@ class Suites:
         if kept.is_dir():
             kept.rename(made.with_name("before"))
         made.rename(kept)
-
-    def _forget_oldest(self) -> None:
-        trees = [path for path in self.folder.iterdir() if len(path.name) >= 40]
-        for path in sorted(trees, key=lambda path: path.stat().st_mtime)[:-_KEPT]:
-            shutil.rmtree(path)
 
 
 def uncovered(suite: Suite) -> list[str]:

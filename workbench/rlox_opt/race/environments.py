@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from rlox_opt.system.machine import slug
 from rlox_opt.system.process import end_group
 from rlox_opt.system.schema import read
 from rlox_opt.system.scratch import scratch
+from rlox_opt.system.uv import reason, uv
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
@@ -152,16 +152,9 @@ def python_of(peer: Peer, environments: Path) -> Path:
 
 
 def _uv(*arguments: str) -> None:
-    beside = Path(sys.executable).with_name("uv")
-    uv = str(beside) if beside.exists() else shutil.which("uv")
-    if uv is None:
-        raise PeerError("does not install: there is no uv (pip install uv)")
-    try:
-        done = subprocess.run([uv, *arguments], capture_output=True, text=True, timeout=_INSTALL_S)
-    except subprocess.TimeoutExpired:
-        raise PeerError(f"does not install within {_INSTALL_S} s") from None
-    if done.returncode:
-        raise PeerError(f"does not install: {_last(done.stderr)}")
+    done = uv(*arguments, cwd=Path.cwd(), limit_s=_INSTALL_S)
+    if done.status:
+        raise PeerError(f"does not install: {reason(done)}")
 
 
 def version(peer: Peer, python: Path, package: str = "") -> str:

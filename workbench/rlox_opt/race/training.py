@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox_opt.plan.comparing import code
 from rlox_opt.plan.unfinished import Unfinished
 from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
@@ -37,7 +38,7 @@ class Race:
         self.home = racing.home(project)
         self._job, self._peers, self._limit_s = job, peers, limit_s
         digests = [[peer.name, racing.digest(project, peer)] for peer in peers]
-        what = [job, digests, where["commit"], where["machine"]]
+        what = [job, digests, *code(project, where)]
         self._runs = Unfinished(self.home, name, what)
         self._left_out: dict[str, str] = {}
         self._pythons: dict[str, Path] = {}

@@ -217,5 +217,5 @@ def _against(row: Mapping[str, Any] | None, name: str) -> str:
         within = f" ({ends[0]:.{places}f}–{ends[1]:.{places}f})" if ends else ""
         shown = f"{ratio:.{places}f}×{within}"
     else:
-        shown = units.estimate(ratio, ends) if ends else units.factor(ratio)
+        shown = units.estimate(ratio, ends)
     return f"{shown} {against['verdict']}"

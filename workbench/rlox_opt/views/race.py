@@ -111,11 +111,7 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _ratio(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return units.MISSING
-    return units.estimate(found["ratio"], found["ci95"]) if found["ci95"] else _alone(found)
-
-
-def _alone(found: Mapping[str, Any]) -> str:
-    return units.factor(found["ratio"])
+    return units.estimate(found["ratio"], found["ci95"])
 
 
 def _reached(row: Mapping[str, Any]) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from rlox_opt.sampling.layers import TITLES
 from rlox_opt.views import details, tables, units
 from rlox_opt.views.grid import Grid, Told, console
 from rlox_opt.views.model import Section
+from rlox_opt.views.titles import layer_title
 
 Rows = list[tuple[str, ...]]
 
@@ -76,7 +76,7 @@ def _layers_title(report: Mapping[str, Any]) -> str:
 def _layers(report: Mapping[str, Any]) -> Rows:
     return [
         (
-            TITLES.get(layer["name"], layer["name"]),
+            layer_title(layer["name"]),
             bar(layer["share"]),
             units.percent(layer["share"]),
             units.interval(layer["ci95"]),
@@ -109,7 +109,7 @@ def _bottlenecks(report: Mapping[str, Any]) -> Rows:
         cards = spot["optimizations"]
         listed = ", ".join(f"{c['id']} ≤ {units.factor(c['bound'])}" for c in cards[:_MOST_CARDS])
         more = f" and {len(cards) - _MOST_CARDS} more" if len(cards) > _MOST_CARDS else ""
-        where = f"{TITLES.get(spot['layer'], spot['layer'])} in {spot['what']}"
+        where = f"{layer_title(spot['layer'])} in {spot['what']}"
         told = [listed + more, *tables.settled(spot)]
         what = f"{where}\n{'; '.join(filter(None, told)) or 'no card touches it'}"
         rows.append((f"{spot['rank']}.", units.percent(spot["share"]), what))

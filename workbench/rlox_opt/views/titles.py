@@ -9,7 +9,6 @@ TOOLS_VIEW = {
     "perf": "Native and kernel stacks of every thread; no Python names before 3.12.",
     "scalene": "Totals per line; its split of a line into Python and native is not ranked.",
     "torch.profiler": "torch's own operations; silent about the rest.",
-    "torch_profiler": "torch's own operations; silent about the rest.",
 }
 
 

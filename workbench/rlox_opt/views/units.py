@@ -72,16 +72,18 @@ def band(ends: Sequence[float] | None) -> str:
     return f"{ends[0]:,.{places}f}–{ends[1]:,.{places}f}×"
 
 
-def estimate(value: float, ci95: Sequence[float]) -> str:
-    """A measured ratio with its interval: "5.31× (5.1–5.6)", "1.003× (0.998–1.008)"; a small one
-    has two significant digits: "0.0068× (0.005–0.009)"."""
+def estimate(value: float, ends: Sequence[float] | None) -> str:
+    """A measured ratio with its interval, if it has one: "5.31× (5.1–5.6)", "1.003× (0.998–1.008)";
+    a small one has two significant digits: "0.0068× (0.005–0.009)"."""
+    if not ends:
+        return factor(value)
     most = 3 if 0.9 <= value < 1.1 else 2 if value < 100 else 0
     if 0 < value < 0.1:
         most = 1 - math.floor(math.log10(value))
-    half = (ci95[1] - ci95[0]) / 2
+    half = (ends[1] - ends[0]) / 2
     needed = -math.floor(math.log10(half)) if half > 0 else most
     places = most if most == 3 else max(min(needed, most), min(1, most))
-    return f"{value:,.{most}f}× ({ci95[0]:,.{places}f}–{ci95[1]:,.{places}f})"
+    return f"{value:,.{most}f}× ({ends[0]:,.{places}f}–{ends[1]:,.{places}f})"
 
 
 def _ratio(value: float, like: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rlox_opt.sampling.whose import OWN, title
+from rlox_opt.system.output import few
 from rlox_opt.views import units
 
 if TYPE_CHECKING:
@@ -101,9 +102,8 @@ def unexplained(found: ComparedBuilds) -> str:
     """The benchmarks for which there was no time; "" without any."""
     if not (names := found.unexplained):
         return ""
-    more = f" and {len(names) - _FIRST} more" if len(names) > _FIRST else ""
     return (
-        f"No time was left to look why {', '.join(names[:_FIRST])}{more} changed: a larger "
+        f"No time was left to look why {few(names, _FIRST)} changed: a larger "
         "--budget, or --why, which has time of its own."
     )
 

@@ -69,6 +69,7 @@ def of_init(done: CompletedProcess[str]) -> str:
     ("words", "says"),
     [
         ("diff nowhere HEAD", "'nowhere': is no commit of this repository"),
+        ("diff HEAD~1..HEAD", "'HEAD~1..HEAD': is a range, not a commit; write its ends, A B or"),
         ("bisect nowhere HEAD --bench x", "'nowhere': is no commit of this repository"),
         ("record nowhere", "'nowhere': is no commit of this repository"),
         ("diff HEAD HEAD --suite nowhere",

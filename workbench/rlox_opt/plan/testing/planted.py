@@ -110,8 +110,8 @@ class Scratch:
     Only one process may use it; a second one gets an error.
     """
 
-    def __init__(self, project: Project, hear: Hear, folder: Path | None = None) -> None:
-        folder = folder or project.cache / "planted"
+    def __init__(self, project: Project, hear: Hear) -> None:
+        folder = project.cache / "planted"
         self._project, self._by = project, cargo_of(project)
         self.tree = folder / "tree"
         self._hear = hear

@@ -23,7 +23,13 @@ from pathlib import Path
 import msgspec
 
 from rlox_opt.project import bench_targets, checkouts
-from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest, told_of_lacking
+from rlox_opt.project.artefacts import (
+    Artefact,
+    NotBuiltError,
+    digest,
+    forget_oldest,
+    told_of_lacking,
+)
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.bench_targets import Crate
 from rlox_opt.project.builders import cargo_told
@@ -43,6 +49,7 @@ _TAG = "CACHEDIR.TAG"
 _BENCHES = "benches.json"  # the file that the side's program reads
 _ERROR = re.compile(r"^\s*error(?:\[\w+\])?: .*$", re.MULTILINE)
 _KEPT = 16  # programs, each with its sources
+_DIGITS = 16  # of a key
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -111,7 +118,7 @@ class ByCriterion:
                 with contextlib.suppress(NotLaidOverError):
                     self.lay_over(checkout)
             os.utime(place)  # used last
-            self._forget_oldest()
+            forget_oldest(self.folder, [f"bench-{'?' * _DIGITS}"], _KEPT)
         return Artefact(
             revision=revision,
             folder=place / _PROGRAMS,
@@ -165,12 +172,7 @@ class ByCriterion:
         features = "own" if revision.features is None else ",".join(sorted(revision.features))
         before = self.configuration.build_command
         parts = [_FORM, features, *before, *sources, *suite, *made.values(), *seeds]
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-    def _forget_oldest(self) -> None:
-        there = sorted(self.folder.glob("bench-*/"), key=lambda path: path.stat().st_mtime)
-        for path in there[:-_KEPT]:
-            shutil.rmtree(path, ignore_errors=True)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS]
 
 
 @dataclass

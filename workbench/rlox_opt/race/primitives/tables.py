@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +37,7 @@ class Tables:
         threads: int,
         weigh: bool = False,
     ) -> None:
-        from rlox_opt.plan.comparing import provenance
+        from rlox_opt.plan.comparing import code, provenance
 
         self.project, self.home = project, racing.home(project)
         self.name, self.families = name, {family.name: family for family in families}
@@ -46,9 +45,7 @@ class Tables:
         self.ours = [engine.name for engine in engines if engine.ours]
         self.where: Mapping[str, Any] = provenance(project, project.installed.build_info())
         names = [engine.name for engine in engines]
-        built = hashlib.sha256(project.installed.extension().read_bytes()).hexdigest()
-        where = self.where["commit"], self.where["machine"]
-        what = [cases.digest(project), names, threads, built, *where]
+        what = [cases.digest(project), names, threads, *code(project, self.where)]
         self._unfinished = Unfinished(self.home, name, what)
         self._wanted = {case.key for case in chosen}
         self._left_out: dict[str, str] = {}

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rlox_opt.history.series import Point
 from rlox_opt.views import units
 
 
-def estimate(ratio: float, ci: Sequence[float] | None) -> str:
-    """A ratio with its interval, if it has one."""
-    return units.estimate(ratio, ci) if ci else units.factor(ratio)
-
-
 def against(point: Point) -> str:
     """A point's ratio to its control, with the 99 % interval."""
-    return units.MISSING if point.ratio is None else estimate(point.ratio, point.ci99)
+    return units.MISSING if point.ratio is None else units.estimate(point.ratio, point.ci99)
 
 
 def amount(kind: str, value: float) -> str:

@@ -12,7 +12,7 @@ from rlox_opt.project.cards import Card
 from rlox_opt.views import units
 from rlox_opt.views.site.axis import Placed, Row, axis
 from rlox_opt.views.site.coverage import coverage
-from rlox_opt.views.site.figures import against, amount, estimate
+from rlox_opt.views.site.figures import against, amount
 from rlox_opt.views.site.layout import Page, Table, card_path
 from rlox_opt.views.site.model import History, features_title
 from rlox_opt.views.site.sparkline import Spark, sparkline
@@ -91,7 +91,7 @@ def _row(line: Line) -> Row:
     result = line.realised[1] if line.realised else None
     return Row(
         line.card,
-        estimate(result.ratio, result.ci95) if result else "not measured",
+        units.estimate(result.ratio, result.ci95) if result else "not measured",
         line.card.prediction.ratio,
         result.ratio if result else None,
         result.ci95 if result else None,
@@ -102,7 +102,7 @@ def _row(line: Line) -> Row:
 def _realised(line: Line) -> str:
     if line.realised is None:
         return units.MISSING
-    return estimate(line.realised[1].ratio, line.realised[1].ci95)
+    return units.estimate(line.realised[1].ratio, line.realised[1].ci95)
 
 
 def _ladder(line: Line, name: str) -> str:
@@ -113,7 +113,7 @@ def _ladder(line: Line, name: str) -> str:
 
 
 def _judged(of: Mapping[str, Any]) -> str:
-    said = estimate(of["ratio"], of.get("ci95"))
+    said = units.estimate(of["ratio"], of.get("ci95"))
     if of["verdict"] in ("faster", "slower") or not of.get("ci95"):
         return said
     return f"within the noise, {units.factors(of['ci95'])}"
@@ -176,7 +176,7 @@ def _record(record: Record) -> Table:
         (
             f"{result.workload}, "
             + ", ".join(f"{name} = {n:,}" for name, n in result.size.items()),
-            estimate(result.ratio, result.ci95),
+            units.estimate(result.ratio, result.ci95),
             result.verdict,
             units.seconds(result.baseline_s),
             units.seconds(result.optimized_s),

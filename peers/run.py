@@ -18,6 +18,20 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NPR
     os.environ[_name] = str(JOB["threads"])
 
 
+_OF_ALGO = {
+    "ppo": (
+        "n_steps", "batch_size", "n_epochs", "gae_lambda", "clip_range", "vf_coef", "max_grad_norm",
+    ),
+    "sac": ("learning_starts", "batch_size", "buffer_size", "tau"),
+}  # fmt: skip
+
+
+def hyperparameters() -> dict:
+    """Those of the job by Stable-Baselines3's names, which are this library's too."""
+    names = (*_OF_ALGO[JOB["algo"]], "learning_rate", "gamma", "ent_coef", "seed")
+    return {name: JOB[name] for name in names}
+
+
 class Run:
     """The log of one training run. Everything before `begin` is setting up, and does not count."""
 

@@ -2,7 +2,7 @@
 "default", or "python": as it comes, in Gymnasium's environments even where this library has its
 own."""
 
-from run import JOB, Run, atari_envs, limit_torch, pixels
+from run import JOB, Run, atari_envs, hyperparameters, limit_torch, pixels
 
 limit_torch()
 
@@ -12,19 +12,6 @@ import gymnasium  # noqa: E402
 
 import rlox  # noqa: E402
 from rlox.learner.callbacks import BaseCallback  # noqa: E402
-
-SETTINGS = {
-    "ppo": [
-        "n_steps",
-        "batch_size",
-        "n_epochs",
-        "gae_lambda",
-        "clip_range",
-        "vf_coef",
-        "max_grad_norm",
-    ],
-    "sac": ["learning_starts", "batch_size", "buffer_size", "tau"],
-}
 
 
 class Episodes(BaseCallback):
@@ -45,9 +32,8 @@ class Episodes(BaseCallback):
 
 
 def main() -> None:
-    names = [*SETTINGS[JOB["algo"]], "n_envs", "learning_rate", "gamma", "ent_coef", "seed"]
     trainer = getattr(rlox, JOB["algo"].upper())
-    settings = {name: JOB[name] for name in names}
+    settings = {**hyperparameters(), "n_envs": JOB["n_envs"]}
     if {"R6", "R11"} & set(JOB["form"]):
         del settings["n_envs"]  # these optimisations choose the number of environments
     optimizations = JOB["form"] if isinstance(JOB["form"], list) else None

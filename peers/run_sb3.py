@@ -3,7 +3,7 @@ process for each environment."""
 
 import importlib
 
-from run import JOB, JaxCompiling, Run, limit_torch, pixels
+from run import JOB, JaxCompiling, Run, hyperparameters, limit_torch, pixels
 
 limit_torch()
 
@@ -42,17 +42,9 @@ def main() -> None:
         library = importlib.import_module("sbx")
     else:
         library = importlib.import_module("stable_baselines3")
-    algo = JOB["algo"]
-    names = {
-        "ppo": ("n_steps", "batch_size", "n_epochs", "gae_lambda", "clip_range", "vf_coef"),
-        "sac": ("learning_starts", "batch_size", "buffer_size", "tau"),
-    }[algo] + ("learning_rate", "gamma", "ent_coef", "seed")
-    settings = {name: JOB[name] for name in names}
-    if algo == "ppo":
-        settings["max_grad_norm"] = JOB["max_grad_norm"]
-    trainer = getattr(library, algo.upper())
+    trainer = getattr(library, JOB["algo"].upper())
     policy = JOB.get("policy", "MlpPolicy")
-    model = trainer(policy, make_envs(), device="cpu", **settings)
+    model = trainer(policy, make_envs(), device="cpu", **hyperparameters())
 
     run = Run()
     episodes = Episodes(run)

@@ -88,7 +88,7 @@ def report(run: RecordedRun, trace: Path, project: Project) -> tuple[Json, Sampl
         "sampler": run.about.sampler,
         "wall_s": _wall_s(run),
         "incomplete": incomplete + _incomplete(run, shown, names),
-        "warnings": _warnings(run, told["clocks"]),
+        "warnings": _warnings(run, told["clocks"], bool(ranking)),
         "processes": [_process(p, uses[p.key], names[p.key], start_ns) for p in shown],
         "components": components(shown, uses),
         "layers": layers,
@@ -217,13 +217,15 @@ def _left_behind(folder: Path) -> dict[int, str]:
     return left
 
 
-def _warnings(run: RecordedRun, clocks: Sequence[Json]) -> list[str]:
+def _warnings(run: RecordedRun, clocks: Sequence[Json], sampled: bool) -> list[str]:
     told = [
         f"The clock of {clock['process']} is another one; its times may be off by "
         f"{clock['error_us']:.0f} µs against the others'."
         for clock in clocks
         if clock["shift_us"] or clock["error_us"] > _DOUBTFUL_US
     ]
+    if not sampled:
+        told.append("Nothing was sampled, so no layers are known. Give the program more to do.")
     if torch_s := run.about.options.get("torch_s"):
         told.append(
             f"torch.profiler looked on for {torch_s:g} s, and slowed them."

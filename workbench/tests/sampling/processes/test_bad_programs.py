@@ -110,3 +110,11 @@ def test_what_is_no_python_is_reported_as_not_seen(tmp_path: Path, sampler: str)
     status, report = reported(tmp_path, "sleep 1\n", "--sampler", sampler, "--python", "/bin/sh")
     assert (status, report["processes"]) == (0, [])
     assert "No process was recorded" in said(report)
+
+
+def test_a_program_that_ends_before_it_is_sampled_is_told(tmp_path: Path) -> None:
+    status, report = reported(tmp_path, "")
+    assert status == 0
+    assert report["ranking"] or report["warnings"] == [
+        "Nothing was sampled, so no layers are known. Give the program more to do."
+    ]

@@ -15,6 +15,10 @@ from typing import Any
 from rlox_opt.harness.restarts import worker
 from rlox_opt.plan.features import cargo_of
 from rlox_opt.project.artefacts import forget_oldest, keep
+from rlox_opt.project.builders.cargo import RUST
+from rlox_opt.project.builders.wheels import outside
+from rlox_opt.project.checkouts import alone
+from rlox_opt.project.interpreters import running
 from rlox_opt.project.project import Project
 from rlox_opt.system import commands
 from rlox_opt.system.usage import UsageError
@@ -64,7 +68,7 @@ def build(
     """Build the extension, or with `twins` the one with the pairs; or take the one that was built
     from the same sources before.
 
-    It is kept in `variants/<name>-<profile>-<digest of the sources>/` in the project's cache. A
+    It is kept in `variants/<name>-<profile>-<digest>/` in the project's cache, by `made_from`. A
     `cold` build starts from an empty folder, so that its time can be compared. The binary is asked
     for its description before it is used, since an old one would be timed in its place. Raises
     `BuildError`.
@@ -72,19 +76,20 @@ def build(
     variants, by = project.cache / "variants", cargo_of(project)
     of = by.laboratory if twins and by.laboratory else by
     target = variants / (f"cold-{profile}" if cold else "target")
-    path = variants / f"{name}-{profile}-{sources(project)}" / f"{of.library}.so"
+    path = variants / f"{name}-{profile}-{made_from(project)}" / f"{of.library}.so"
     start = time.monotonic()
-    if cold or not path.exists():
-        if cold:
-            shutil.rmtree(target, ignore_errors=True)
-        cargo(
-            project,
-            *("build", "--locked", "--package", of.crate, "--profile", profile),
-            *("--features", ",".join(features), "--target-dir", str(target)),
-        )
-        path.parent.mkdir(exist_ok=True)
-        keep(target / profile / f"lib{of.library}.so", path)
-        forget_oldest(variants, [f"{name}-{profile}-{'?' * _DIGITS}"], _KEPT)
+    with alone(variants):  # one build at a time in the one target folder
+        if cold or not path.exists():
+            if cold:
+                shutil.rmtree(target, ignore_errors=True)
+            cargo(
+                project,
+                *("build", "--locked", "--package", of.crate, "--profile", profile),
+                *("--features", ",".join(features), "--target-dir", str(target)),
+            )
+            path.parent.mkdir(exist_ok=True)
+            keep(target / profile / f"lib{of.library}.so", path)
+            forget_oldest(variants, [f"{name}-{profile}-{'?' * _DIGITS}"], _KEPT)
     seconds = time.monotonic() - start
     with worker(path, random.Random()) as ask:
         told = ask("build")
@@ -96,12 +101,11 @@ def build(
     return Extension(path, seconds, path.stat().st_size, told)
 
 
-def sources(project: Project) -> str:
-    """A digest of everything that the extension is built from."""
+def made_from(project: Project) -> str:
+    """A digest of everything that the extension is built from, and by."""
     root = project.root
-    files = [root / "Cargo.toml", root / "Cargo.lock"]
-    files += (path for path in (root / "crates").rglob("*") if path.suffix in (".rs", ".toml"))
-    digest = hashlib.sha256()
-    for path in sorted(files):
+    every = (path for part in RUST for path in [root / part, *(root / part).rglob("*")])
+    digest = hashlib.sha256("\n".join([*outside(root), running().title]).encode())
+    for path in sorted(path for path in every if path.is_file()):
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:_DIGITS]

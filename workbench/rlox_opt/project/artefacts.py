@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rlox_opt.project.commits import Revision
 from rlox_opt.system import elf
+from rlox_opt.system.scratch import scratch
 
 SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 _KEPT = 48  # of 15 MB each
@@ -97,15 +98,20 @@ def same_surroundings(one: Artefact, other: Artefact) -> bool:
 
 def forget_oldest(folder: Path, patterns: Sequence[str] = _BUILDS, kept: int = _KEPT) -> None:
     """Remove all builds in a folder, and their logs, but those of each pattern that were used last.
-    What another process removes meanwhile, or what cannot be removed, is no error."""
+    What another process removes meanwhile is no error."""
     for pattern in patterns:
-        found = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
+        found = sorted(folder.glob(pattern), key=_last_used)
         for path in found[:-kept]:
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            # Moved first, so that what an interruption leaves is not taken for a build.
+            with scratch(folder) as gone, contextlib.suppress(OSError):
+                path.rename(gone / path.name)
             path.with_suffix(".log").unlink(missing_ok=True)
+
+
+def _last_used(path: Path) -> float:
+    with contextlib.suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    return 0.0
 
 
 @contextlib.contextmanager

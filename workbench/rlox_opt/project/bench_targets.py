@@ -62,6 +62,15 @@ class Crate:
         return self.folder / MANIFEST
 
 
+def place(crate: Crate, of: Target) -> Path:
+    """The file or folder of a bench: its source alone where that lies at the crate's top or in
+    `src`, or outside the crate; else the folder at the crate's top with all that lies there."""
+    if not of.source.is_relative_to(crate.folder):
+        return of.source
+    inner = of.source.relative_to(crate.folder)
+    return of.source if inner.parts[0] in ("src", of.source.name) else crate.folder / inner.parts[0]
+
+
 def measured(path: Path, listed: Iterable[Path] | None = None) -> list[Crate]:
     """The crates with criterion benches in a folder and below. For a file or folder within a crate,
     that crate with the benches whose sources lie there. `listed` are the files to look at (all)."""

@@ -133,13 +133,12 @@ class Commits:
             raise UsageError(
                 f"{bad.title} does not descend from {good.title}; name the older one first"
             )
-        span = f"{good.commit}..{bad.commit}"
-        commits = self._run(
-            "rev-list", "--reverse", "--first-parent", "--ancestry-path", span
-        ).split()
-        if not commits:
+        if good.commit == bad.commit:
             raise UsageError(f"{good.title} and {bad.title} are one commit")
-        return commits
+        listed = ("rev-list", "--reverse", "--topo-order", "--ancestry-path")
+        span = f"{good.commit}..{bad.commit}"
+        found = self._run(*listed, "--first-parent", span) or self._run(*listed, span)
+        return found.split()
 
     def since(self, base: str, head: str) -> list[str]:
         """The commits that `head` contains and `base` does not."""
@@ -239,6 +238,14 @@ class Commits:
     def tree(self, commit: str, *paths: str) -> str | None:
         """Git's ids of these parts of a commit; None if there is no such commit."""
         return self._maybe("ls-tree", _END, commit, "--", *paths)
+
+    def folders_of(self, name: str, commit: str) -> list[str] | None:
+        """The folders of a commit below its root that have a file of this name; None if there is no
+        such commit."""
+        listed = self._maybe("ls-tree", "-r", "-z", "--name-only", _END, commit)
+        if listed is None:
+            return None
+        return [at[: -len(name) - 1] for at in listed.split("\0") if at.endswith(f"/{name}")]
 
     def repository(self) -> git.Repository:
         """The checkout's repository, with the commits made of its working tree."""

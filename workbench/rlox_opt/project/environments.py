@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -103,7 +104,7 @@ class Environments:
     def having(self, python: Interpreter, locked: Locked) -> Environment:
         """The environment with exactly these versions. It is made if there is none. Raises
         NotResolvedError."""
-        folder = self.folder / _digest(python.title, *locked.pins)
+        folder = self.folder / _digest(python.title, *locked.pins, *_local(locked.pins))
         if not (folder / "bin" / "python").exists():
             self._make(folder, python, locked)
         os.utime(folder)  # used last
@@ -125,7 +126,8 @@ class Environments:
         )
         if not asked:
             return Locked(())
-        key = _digest(python.title, *asked, "like", *sorted(like), "drop", *sorted(names), without)
+        key = _digest(python.title, *asked, *_local(asked), "like", *sorted(like), "drop",
+            *sorted(names), without)  # fmt: skip
         kept = self.folder / "locks" / f"{key}.json"
         try:
             return schema.read(kept, Locked)
@@ -199,13 +201,41 @@ class Environments:
         done = uv(*made, cwd=making)
         if not done.status and locked.pins:
             (making / "lock.txt").write_text("".join(f"{pin}\n" for pin in locked.pins))
-            synced = ("pip", "sync", "--quiet", "--python", new / "bin" / "python", "lock.txt")
+            synced: list[str | Path] = [
+                "pip",
+                "sync",
+                "--quiet",
+                "--python",
+                new / "bin" / "python",
+                "lock.txt",
+            ]
+            for pin in locked.pins:
+                if _path_of(pin):  # of a folder uv looks at a few files alone
+                    synced += ["--refresh-package", name_of(pin)]
             done = uv(*synced, cwd=making)
         if done.status:
             raise NotResolvedError(
                 f"no environment of Python {python.version} with {', '.join(locked.pins)}: "
                 f"{reason(done)}"
             )
+
+
+def _path_of(requirement: str) -> Path | None:
+    """The file or folder that a requirement names, with or without a URL; None if it names none."""
+    _, _, where = requirement.rpartition("@")
+    path = Path(unquote(urlsplit(where.strip()).path if "file:" in where else where.strip()))
+    return path if os.sep in str(path) and path.exists() else None
+
+
+def _local(requirements: Sequence[str]) -> list[str]:
+    """What stands in the files that requirements name by their path, by sizes and times."""
+    found = []
+    for path in filter(None, map(_path_of, requirements)):
+        for at in sorted([path, *path.rglob("*")]):
+            if at.is_file() and not any(of[0] == "." for of in at.relative_to(path).parts):
+                state = at.stat()
+                found.append(f"{at} {state.st_size} {state.st_mtime_ns}")
+    return found
 
 
 def needed_by(suite: Path) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from sysconfig import get_config_var
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
@@ -48,7 +49,8 @@ class Interpreter:
 @functools.cache
 def installed() -> tuple[Interpreter, ...]:
     """The interpreters that uv, PATH or pyenv know: the running one first, then the newest."""
-    home = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    # Unlike pathlib's, this raises nothing for a user without a home.
+    home = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"))  # noqa: PTH111
     search = [os.environ.get("PATH", os.defpath), *map(str, home.glob("versions/*/bin"))]
     # pyenv's shims look like interpreters, but work only in its own shell.
     path = os.pathsep.join(of for part in search for of in part.split(os.pathsep)
@@ -57,7 +59,7 @@ def installed() -> tuple[Interpreter, ...]:
     done = uv(*listed, cwd=Path("/"), env={"PATH": path})
     start, end = done.output.find("["), done.output.rfind("]") + 1
     found = {running().path: running()}
-    for row in json.loads(done.output[start:end] or "[]"):
+    for row in [] if done.status else json.loads(done.output[start:end] or "[]"):
         of = Path(row["path"]).resolve()
         kind = f"{row['implementation']}-" + ".".join(row["version"].split(".")[:2])
         kind += "" if row.get("variant", "default") == "default" else f"-{row['variant']}"
@@ -71,7 +73,13 @@ def running() -> Interpreter:
     """The interpreter that runs this process, without its virtual environment."""
     path = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     version = platform.python_version()
-    return Interpreter(path, version, f"{sys.implementation.name}-{version.rpartition('.')[0]}")
+    return Interpreter(path, version, _abi(version, bool(get_config_var("Py_GIL_DISABLED"))))
+
+
+def _abi(version: str, free: bool) -> str:
+    """That of this implementation; `free` of the lock."""
+    short = ".".join(version.split(".")[:2])
+    return f"{sys.implementation.name}-{short}" + ("-freethreaded" if free else "")
 
 
 def named(text: str) -> Interpreter:
@@ -82,7 +90,7 @@ def named(text: str) -> Interpreter:
     wanted = text.removesuffix("t")
     free = wanted != text
     for of in installed():
-        if f"{of.version}.".startswith(f"{wanted}.") and of.abi.endswith("-freethreaded") == free:
+        if f"{of.version}.".startswith(f"{wanted}.") and of.abi == _abi(of.version, free):
             return of
     there = ", ".join(dict.fromkeys(of.version for of in installed()))
     raise UsageError(

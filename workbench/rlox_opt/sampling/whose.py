@@ -82,7 +82,8 @@ class Whose(Classifier):
     def inner(self, module: str) -> str | None:
         """The path of one of the program's own files, from its package on; None for other files."""
         for folder in self._own:
-            if module.startswith(folder):
+            # An environment may lie in the program's folder.
+            if module.startswith(folder) and not _SITE.search(module, len(folder) - 1):
                 return module[len(folder) :]
         return None
 

@@ -86,8 +86,10 @@ def reason(done: Done) -> str:
 def _of_pip() -> dict[str, str]:
     """pip's settings for indexes, certificates and proxies, for uv, which does not read them. Empty
     if uv has settings of its own."""
-    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    files = [Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"), Path.home() / ".pip/pip.conf"]
+    # Unlike pathlib's, this raises nothing for a user without a home.
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    files = [Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"), home / ".pip/pip.conf"]
     files += [settings / "pip" / "pip.conf", Path(os.environ.get("PIP_CONFIG_FILE") or os.devnull)]
     own = [settings / "uv" / "uv.toml", Path("/etc/uv/uv.toml")]
     if any(path.is_file() for path in own) or {"UV_CONFIG_FILE", "UV_INDEX_URL"} & {*os.environ}:

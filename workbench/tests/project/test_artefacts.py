@@ -1,6 +1,7 @@
 """Whether two packages are the same, but for what tells their version."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,20 @@ def test_the_builds_that_were_used_last_are_kept(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
     forget_oldest(tmp_path, ["criterion-*"], 2)
     assert {path.name for path in tmp_path.iterdir()} == {"criterion-0", "criterion-1", "other"}
+
+
+def test_what_an_interrupted_removal_leaves_is_not_taken_for_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("wheel-a", "wheel-b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "built.json").write_text("{}")
+        os.utime(tmp_path / name, (number, number))
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        forget_oldest(tmp_path, ["wheel-?"], 1)
+    assert [path.name for path in tmp_path.glob("wheel-?")] == ["wheel-b"]

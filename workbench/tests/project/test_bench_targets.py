@@ -7,6 +7,7 @@ import pytest
 from small_projects import repository
 
 from rlox_opt.project import bench_targets, kinds
+from rlox_opt.project.builders.compiled_benches import files_of
 from rlox_opt.project.project import Project
 from rlox_opt.project.suites import Suites
 from rlox_opt.system.usage import UsageError
@@ -169,3 +170,17 @@ def test_a_commit_that_is_older_than_what_is_to_be_run_before_has_the_working_tr
 
     assert run_before("HEAD~1") == ("make others",)
     assert run_before("HEAD") == ("make tables",), "what it says itself goes first"
+
+
+def test_files_that_benches_share_are_theirs(tmp_path: Path) -> None:
+    paths = "".join(
+        f'[[bench]]\nname = "{name}"\npath = "benches/{name}/main.rs"\nharness = false\n'
+        for name in ("a", "b")
+    )
+    sources = {f"benches/{name}/main.rs": SOURCE for name in ("a", "b")}
+    crate(write(tmp_path, **sources, **{"benches/common/mod.rs": ""}), more=paths)
+    (found,) = bench_targets.measured(tmp_path)
+    files = [str(path.relative_to(tmp_path)) for path in files_of(found)]
+    assert files == [
+        "Cargo.toml", "benches/a/main.rs", "benches/b/main.rs", "benches/common/mod.rs"
+    ]  # fmt: skip

@@ -115,16 +115,21 @@ def test_variables_of_the_matrix_are_there_for_build_and_run(tmp_path: Path) -> 
     assert values == [("a", "a"), ("b", "b")]
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("CFLAGS", "-O0"), ("THING_NO_EXTENSIONS", "1"), ("DISABLE_THING_CEXT", "1"), ("CPATH", "/a")],
+)
 def test_a_variable_that_builds_heed_makes_another_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (first,) = repository(tmp_path / "thing", own())
     project = builds(tmp_path / "thing")
     before = project.build(of(first))
-    monkeypatch.setenv("CFLAGS", "-O0")
+    monkeypatch.setenv(variable, value)
     after = project.build(of(first))
     assert before.folder != after.folder
-    with pytest.raises(UsageError, match=r"variables: none in base, CFLAGS=-O0 in head; run it"):
+    said = rf"variables: none in base, {variable}={value} in head; run it"
+    with pytest.raises(UsageError, match=said):
         parity.findings(before, after)
 
 

@@ -172,20 +172,6 @@ def test_a_commit_of_a_hostile_file_is_no_option(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_between_are_the_commits_after_good_up_to_bad(repository: Path, revisions: Commits) -> None:
-    good, bad = revisions.resolve("v1"), revisions.resolve("main")
-    found = revisions.between(good, bad)
-    assert found == [git(repository, "rev-parse", name) for name in ("main~1", "main")]
-    assert revisions.described(found[-1]).endswith("number 3")
-
-
-def test_bad_must_descend_from_good(repository: Path, revisions: Commits) -> None:
-    with pytest.raises(UsageError, match="does not descend from"):
-        revisions.between(revisions.resolve("main"), revisions.resolve("side"))
-    with pytest.raises(UsageError, match="are one commit"):
-        revisions.between(revisions.resolve("main"), revisions.resolve("main"))
-
-
 def test_a_span_is_every_commit_of_it_with_the_features_asked_for(
     repository: Path, revisions: Commits
 ) -> None:

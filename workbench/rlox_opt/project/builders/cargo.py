@@ -28,14 +28,19 @@ from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError, worker
 from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest, digest_of, keep
+from rlox_opt.project.builders.wheels import outside
 from rlox_opt.project.commits import Commits, Revision
+from rlox_opt.project.interpreters import running
 from rlox_opt.system import git, schema
 from rlox_opt.system.commands import Done, cargo, run
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.scratch import scratch
 
 _SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
-_RUST = ("Cargo.toml", "Cargo.lock", "crates", ".cargo", "rust-toolchain.toml")
+RUST = (
+    "Cargo.toml", "Cargo.lock", "src", "build.rs", "crates", "vendor", ".cargo", "rust-toolchain",
+    "rust-toolchain.toml",
+)  # fmt: skip
 
 
 class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -157,8 +162,9 @@ class ByCargo:
         return built
 
     def asked(self, revision: Revision, features: tuple[str, ...]) -> str:
-        """A digest of the Rust sources and of the build options."""
-        parts = [self._sources(revision.commit), self._rustc(), *features]
+        """A digest of the Rust sources and of all else that decides about the build."""
+        parts = [self._sources(revision.commit), *outside(self.commits.root), running().title]
+        parts += features
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
     def cargo(self, checkout: Path, features: Iterable[str], verb: str, *options: str) -> Done:
@@ -267,12 +273,10 @@ class ByCargo:
     def _sources(self, commit: str) -> str:
         """Git's ids of the parts of a commit that the extension is made of."""
         # A build may give any text as its commit.
-        listed = self.commits.tree(commit, *_RUST) if commit.isalnum() else None
-        return listed if listed is not None else f"unknown commit {commit}"
-
-    def _rustc(self) -> str:
-        rustc = shutil.which("rustc")
-        return run([rustc, "--version"], self.commits.root).output if rustc else ""
+        crates = self.commits.folders_of("Cargo.toml", commit) if commit.isalnum() else None
+        if crates is None:
+            return f"unknown commit {commit}"
+        return self.commits.tree(commit, *dict.fromkeys([*RUST, *crates])) or ""
 
 
 def own_features(checkout: Path) -> tuple[str, ...]:

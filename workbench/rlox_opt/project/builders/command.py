@@ -8,7 +8,9 @@ from pathlib import Path
 import msgspec
 
 from rlox_opt.project.artefacts import NotBuiltError
+from rlox_opt.project.builders import wheels
 from rlox_opt.project.commits import Revision
+from rlox_opt.project.interpreters import running
 from rlox_opt.system import git
 from rlox_opt.system.commands import run
 from rlox_opt.system.scratch import scratch
@@ -38,7 +40,8 @@ def build(by: Command, package: str, revision: Revision, checkout: Path, kept: P
         raise UsageError(
             f"{revision.text!r}: features are cargo's; this project is built by {by.command[0]!r}"
         )
-    asked = hashlib.sha256("\0".join(by.command).encode()).hexdigest()[:12]
+    parts = (*by.command, running().title, *wheels.outside(checkout))
+    asked = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
     folder = kept / f"{revision.commit[:12]}-{asked}"
     if not folder.exists():
         with scratch(kept) as built:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rlox_opt.project import bench_targets
 from rlox_opt.project.artefacts import NotBuiltError
-from rlox_opt.project.bench_targets import Crate
+from rlox_opt.project.bench_targets import Crate, place
 from rlox_opt.project.builders import cargo_told, wheels
 from rlox_opt.project.builders.cargo import own_features, turned_on
 from rlox_opt.project.commits import Revision
@@ -163,14 +163,10 @@ class Compiler:
 
 
 def files_of(crate: Crate) -> Iterator[Path]:
-    """Its Cargo.toml, and the files in the folders of its benches."""
+    """Its Cargo.toml, and all files of its benches."""
     yield crate.manifest
-    folders = {of.source.parent for of in crate.targets} - {crate.folder, crate.folder / "src"}
-    folders = {of for of in folders if of.is_relative_to(crate.folder)}
-    yield from sorted(
-        {path for folder in folders for path in folder.rglob("*") if path.is_file()}
-        | {of.source for of in crate.targets}
-    )
+    for at in sorted({place(crate, of) for of in crate.targets}):
+        yield from (path for path in sorted([at, *at.rglob("*")]) if path.is_file())
 
 
 def _line_tables(root: Path) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.project.bench_targets import MANIFEST, Crate, Target
+from rlox_opt.project.bench_targets import MANIFEST, Crate, Target, place
 from rlox_opt.system.files import NotReadError, read_text
 
 _HEADER = re.compile(r"^\s*\[\[?\s*([^\[\]]+(?:\[[^\]]*\])?[^\[\]]*?)\s*\]\]?\s*(?:#.*)?$")
@@ -72,14 +72,13 @@ def merged(ours: str, theirs: str) -> str:
 
 def _places(crate: Crate) -> set[Path]:
     """The files and folders of its benches."""
-    return {_place(crate.folder, of) for of in crate.targets}
+    return {_place(crate, of) for of in crate.targets}
 
 
-def _place(folder: Path, of: Target) -> Path:
-    if not of.source.is_relative_to(folder):
+def _place(crate: Crate, of: Target) -> Path:
+    if not of.source.is_relative_to(crate.folder):
         raise NotLaidOverError(f"the source of {of.name} lies outside its crate")
-    inner = of.source.relative_to(folder)
-    return of.source if inner.parts[0] in ("src", of.source.name) else folder / inner.parts[0]
+    return place(crate, of)
 
 
 def _mirror(ours: Path, theirs: Path) -> None:

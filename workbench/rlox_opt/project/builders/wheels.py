@@ -27,12 +27,13 @@ _PACKAGE, _FACTS = "package", "built.json"
 _HEEDED = re.compile(
     r"(CC|CXX|CPP|FC|AR|LD|LDSHARED|LDCXXSHARED|ARCHFLAGS|MACOSX_DEPLOYMENT_TARGET|RUSTC\w*|"
     r"\w*FLAGS|(CARGO|MATURIN|PYO3|CYTHON|SETUPTOOLS|CMAKE|MESON|SKBUILD|NPY|PKG_CONFIG|HATCH|PDM|"
-    r"FLIT|POETRY)_\w+|CYTHON\w*|\w+_CONFIG|USE_\w+)"
+    r"FLIT|POETRY)_\w+|CYTHON\w*|\w+_CONFIG|(\w+_)?(USE|NO|WITH|WITHOUT|DISABLE|ENABLE)_\w+|"
+    r"CPATH|\w*INCLUDE_PATH|LIBRARY_PATH|CUDA_\w+)"
 )
 # Variables without influence: where files are downloaded from and kept, the number of make's jobs;
 # and secrets, which must not stand in a result.
 _OF_NO_MATTER = re.compile(
-    r"M(AKE)?FLAGS|CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|"
+    r"M(AKE)?FLAGS|(PIP|UV)_\w+|NO_(COLOR|PROXY)|CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|"
     r"\w*(TOKEN|PASS|SECRET|CREDENTIAL|AUTH|KEY)\w*"
 )
 
@@ -138,11 +139,18 @@ def heeded(env: Mapping[str, str], also: Mapping[str, str]) -> dict[str, str]:
     return {n: v for n, v in fit.items() if not _OF_NO_MATTER.fullmatch(n)} | {**also}
 
 
+def outside(folder: Path) -> tuple[str, ...]:
+    """What decides about a build in a folder beside its sources: compilers, and the variables that
+    they and build tools read."""
+    variables = heeded(os.environ, {})
+    return compilers(folder), *(f"{name}={variables[name]}" for name in sorted(variables))
+
+
 @functools.cache
 def compilers(folder: Path) -> str:
     """The compilers that a build in a folder would call, with their versions."""
     said = []
-    for variable, program in (("CC", "cc"), ("CXX", "c++"), ("RUSTC", "rustc")):
+    for variable, program in (("CC", "cc"), ("CXX", "c++"), ("FC", "gfortran"), ("RUSTC", "rustc")):
         words = os.environ.get(variable, program).split()
         if words and shutil.which(words[0]):
             first = run([*words, "--version"], folder, limit_s=60.0).output.splitlines()[:1]

@@ -52,6 +52,12 @@ def test_what_a_line_calls_of_libraries_is_its_own_and_what_it_calls_of_ours_is_
     assert {row["place"] for row in found["lines"]} == {"train.py"}
 
 
+def test_an_environment_in_the_programs_folder_is_a_library() -> None:
+    inside = f"{HOME}/.venv/lib/python3.11/site-packages/torch/nn/linear.py"
+    found = hot(seen(sample(at(7, "step"), at(9, "linear", inside))), RULES)
+    assert [(row["place"], row["line"]) for row in found["lines"]] == [("train.py", 7)]
+
+
 def test_what_records_a_program_is_none_of_its_lines() -> None:
     wrapper = at(70, "timed", f"{Path(hot_module.__file__).with_name('inside')}/rlox_opt_torch.py")
     stack = seen(sample(at(3), wrapper, TORCH, s=2.0, layer="torch_backward"))

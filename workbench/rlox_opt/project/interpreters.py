@@ -57,9 +57,10 @@ def installed() -> tuple[Interpreter, ...]:
                            if Path(of) != home / "shims")  # fmt: skip
     listed = ("python", "list", "--only-installed", "--output-format", "json")
     done = uv(*listed, cwd=Path("/"), env={"PATH": path})
-    start, end = done.output.find("["), done.output.rfind("]") + 1
+    # Among warnings, which quote what broken interpreters say.
+    listing = re.search(r"^\[\{.*\}\]", done.output, re.MULTILINE | re.DOTALL)
     found = {running().path: running()}
-    for row in [] if done.status else json.loads(done.output[start:end] or "[]"):
+    for row in json.loads(listing[0]) if listing else ():
         of = Path(row["path"]).resolve()
         kind = f"{row['implementation']}-" + ".".join(row["version"].split(".")[:2])
         kind += "" if row.get("variant", "default") == "default" else f"-{row['variant']}"

@@ -215,19 +215,21 @@ class Packages:
         rng = random.Random(seed)
         for name in rng.sample(list(names), len(names)):
             values: dict[str, float] = {}
+            drawn = rng.getrandbits(63)  # all sides draw the same data
             try:
                 for side in rng.sample([*self.sides], len(self.sides)):
-                    values[side] = self.peak(side, name, rng)
+                    values[side] = self.peak(side, name, rng, drawn)
             except ContestError as error:
                 yield name, Failure(_of(side), str(error), skipped=isinstance(error, SkippedError))
             else:
                 yield name, _of_values(values)
 
-    def peak(self, side: str, name: str, rng: random.Random) -> float:
-        """The most memory that a process of one side had, in bytes. Raises ContestError."""
+    def peak(self, side: str, name: str, rng: random.Random, drawn: int) -> float:
+        """The most memory that a process of one side had, in bytes, with data drawn from the seed
+        `drawn`. Raises ContestError."""
         with self.alone(side, rng) as ask:
             ask.limit_s = self._limit(name)
-            self.prepare(ask, side, name, rng.getrandbits(63), 0)
+            self.prepare(ask, side, name, drawn, 0)
             peak = float(ask("value"))
             ask("forget", 0)
             return peak
@@ -260,6 +262,8 @@ class Packages:
                     self._prepare(running, side, name, seed)
                 dear = time.monotonic() - start > _DEAR_S
                 times = running.contest(_CONTEST_S * _CONTESTS if dear else _CONTEST_S, rng)
+                if min(min(of) for of in times.values()) <= 0:
+                    return Failure(None, "its timer tells no time of a call; it takes a finer one")
                 readings.append(_reading(times))
                 if dear:
                     break

@@ -160,7 +160,7 @@ class OneProcess:
         return answer
 
     def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
-        times = self._do(None, "contest", seconds, rng.getrandbits(63))
+        times = self._do(None, "contest", seconds, rng.getrandbits(63), _LEAST_ROUNDS)
         return dict(zip(self._sides, times, strict=True))
 
     def value(self, side: str) -> float:
@@ -184,6 +184,7 @@ class ProcessEach:
 
     def __init__(self, asks: Mapping[str, Worker]) -> None:
         self._asks = asks
+        self._bears = 0  # calls after one setup of the benchmark that is prepared; 0 is any number
 
     def load(self, name: str, seed: int) -> None:
         for ask in self._asks.values():
@@ -201,11 +202,15 @@ class ProcessEach:
         self, side: str, name: str, seed: int, alone: int | None, cache: Path | None
     ) -> int:
         answer: int = self._do(side, "prepare", 0, name, seed, alone, cache and str(cache))
+        self._bears = answer
         return answer
 
     def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
         sides = [*self._asks]
         calls, took, cores = self._slice(sides[0])
+        for side in sides[1:]:  # threads of one side alone count, too
+            _, whole, busy = self._time(side, calls)
+            cores = max(cores, busy / whole)
         least = next((rounds for below, rounds in _LEAST_ROUNDS if took < below), 1)
         with self._on_one_core(cores, rng):
             for side in rng.sample(sides, len(sides)) if took < _LONG_S else ():
@@ -249,7 +254,14 @@ class ProcessEach:
         return float(self._do(side, "value"))
 
     def forget(self, rng: random.Random) -> str:
-        told = [self._do(side, "forget", rng.getrandbits(63)) for side in self._asks]
+        told, errors = [], []
+        for side in self._asks:  # all of them: none must keep what fails for the next benchmark
+            try:
+                told.append(self._do(side, "forget", rng.getrandbits(63)))
+            except SideError as error:
+                errors.append(error)
+        if errors:
+            raise max(errors, key=lambda error: error.ended)
         return next(filter(None, told), "")
 
     def allow(self, seconds: float) -> None:
@@ -257,13 +269,14 @@ class ProcessEach:
             ask.limit_s = seconds
 
     def _slice(self, side: str) -> tuple[int, float, float]:
-        """The calls in a slice, the seconds that the slice takes, and the cores it keeps busy."""
+        """The calls in a slice, the seconds that the slice takes, and the cores it keeps busy. With
+        fewer calls than one setup bears, only the calls themselves make it long enough."""
         calls = 1
         while True:
             alone, whole, busy = self._time(side, calls)
-            if max(alone, whole) >= _SLICE_S:
+            if (alone if calls < self._bears else max(alone, whole)) >= _SLICE_S:
                 return calls, whole, busy / whole
-            calls *= 2
+            calls = self._bears if calls < self._bears < 2 * calls else 2 * calls
 
     def _time(self, side: str, calls: int) -> tuple[float, float, float]:
         alone, whole, busy = self._do(side, "time", 0, calls, calls // _WARM)

@@ -196,7 +196,10 @@ class Recording:
 
     def _peak(self, name: str) -> None:
         rng = random.Random()
-        peaks = [self._packages.peak("head", name, rng) for _ in range(_MEMORY_RESTARTS)]
+        peaks = [
+            self._packages.peak("head", name, rng, rng.getrandbits(63))
+            for _ in range(_MEMORY_RESTARTS)
+        ]
         value = statistics.median(peaks)
         self.others.append(Cell(name, "peak_memory", value, restarts=len(peaks)))
 

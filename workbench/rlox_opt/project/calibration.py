@@ -83,8 +83,10 @@ def _flagged(drawn: Mapping[str, Sequence[float]], band: float) -> list[str]:
 
 
 def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
-    """The smallest ratio over 1 that a run of `diff` distinguishes from 1 with a power of 95 %. A
-    change that exceeds a threshold by this factor is called slower at that threshold."""
+    """The smallest ratio over 1 that a run of `diff` of this benchmark alone distinguishes from 1
+    with a power of 95 %. A change that exceeds a threshold by this factor is called slower at that
+    threshold. Among many benchmarks the power is less, since a difference must stand out among
+    them."""
     low, high = 0.0, 1.0
     drawn = [rng.choices(log_ratios, k=LOOKS[-1]) for _ in range(_DRAWS)]
     for _ in range(12):

@@ -223,7 +223,8 @@ def _cover(
         names = [*compared.times.names, *compared.memory.names]
         blind.look(compared.coverage, packages, names, _OF_COVERAGE * budget_s)
         touched, unseen = compared.coverage.touched, compared.coverage.blind()
-        progress.end(f"{len(touched) - len(unseen)} of {len(touched)} functions reached")
+        reached = f"{len(touched) - len(unseen)} of {len(touched)} functions reached"
+        progress.end(reached if compared.coverage.traced else "not decided: nothing was traced")
 
 
 @contextlib.contextmanager
@@ -373,7 +374,9 @@ def _rows(
     rows = []
     for name, judgement in judgements.items():
         base, head = of.medians(name)
-        meant = compared.meant.get(name) if judgements is of.judgements else None
+        meant = compared.meant.get(name)
+        if judgements is not of.judgements:  # of base against itself
+            head, meant = base * judgement.ratio, None
         row = {
             "benchmark": name,
             "ratio": judgement.ratio,

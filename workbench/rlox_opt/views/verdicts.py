@@ -257,7 +257,8 @@ def _blind(found: ComparedBuilds) -> Iterator[str]:
         worst = max(seen, key=seen.__getitem__)
         usual = statistics.median(seen.values())
         yield (
-            f"By the calibration of {newest['date'][:10]}, a change is found 95 times in 100 where "
+            f"By the calibration of {newest['date'][:10]}, a change of a benchmark that is "
+            "measured alone is found 95 times in 100 where "
             f"it exceeds the threshold by {100 * usual:.1f} % (median benchmark) or by "
             f"{100 * seen[worst]:.1f} % (the worst one, {worst})."
         )

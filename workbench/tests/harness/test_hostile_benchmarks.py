@@ -1,5 +1,6 @@
 """Hostile benchmarks, and modules that cannot be read: what they do is their own loss."""
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -98,3 +99,60 @@ def test_a_module_that_hangs_is_told_with_the_way_round_it(made: Callable[..., P
         packages.listed()
     packages.beginning, packages.limit_s = "fine.", 20.0
     assert [*packages.names("time")] == ["fine.time_fine"]
+
+
+ENDS_BADLY = """
+class Bad:
+    def setup(self): pass
+    def time_a(self): sum(range(1000))
+    def teardown(self): raise OSError("still open")
+
+def time_b(): sum(range(1000))
+def time_c(): sum(range(1000))
+"""
+
+
+def test_who_fails_at_the_end_fails_alone(made: Callable[..., Packages]) -> None:
+    packages = made(ends=ENDS_BADLY)
+    found = dict(packages.contests([*packages.names("time")], 1))
+    failed = {name: of.reason for name, of in found.items() if isinstance(of, Failure)}
+    assert list(failed) == ["ends.Bad.time_a"]
+    assert "still open" in failed["ends.Bad.time_a"]
+
+
+COARSE = """
+def time_coarse(): pass
+time_coarse.timer = lambda: 1.0
+
+def time_long():
+    import time
+    time.sleep(0.5)
+"""
+
+
+def test_a_timer_that_tells_no_time_fails_alone(made: Callable[..., Packages]) -> None:
+    packages = made(coarse=COARSE, fine=FINE, limit_s=8.0)  # nineteen long calls last longer
+    found = dict(packages.contests([*packages.names("time")], 1))
+    failed = {name: of for name, of in found.items() if isinstance(of, Failure)}
+    assert list(failed) == ["coarse.time_coarse"]
+    assert failed["coarse.time_coarse"].reason.startswith("its timer tells no time of a call")
+
+
+CHILDREN = """
+import subprocess, sys
+BUSY = "import time\\nwhile time.process_time() < 0.3: pass"
+
+def time_children():
+    two = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2)]
+    for one in two:
+        one.wait()
+"""
+
+
+def test_child_processes_keep_cores_busy_too(made: Callable[..., Packages]) -> None:
+    """Or a benchmark that has several would be held on one core."""
+    packages = made(children=CHILDREN)
+    with packages.alone("base", random.Random(0)) as ask:
+        packages.prepare(ask, "base", "children.time_children")
+        _, _, busy = ask("time", 0, 1, 0)
+    assert busy > 0.5

@@ -130,8 +130,10 @@ def test_two_sides_do_where_nobody_asks_for_base_again(make: Make) -> None:
     assert 0.3 < work.log_ratio < 1.1
     assert size.log_ratio == pytest.approx(math.log(2))
     assert work.log_ratio_aa == size.log_ratio_aa == 0
-    more = packages.peak("head", "toys.peakmem_held", random.Random())
-    assert more - packages.peak("base", "toys.peakmem_held", random.Random()) > 40_000_000  # bytes
+    more = packages.peak("head", "toys.peakmem_held", random.Random(), 0)
+    assert (
+        more - packages.peak("base", "toys.peakmem_held", random.Random(), 0) > 40_000_000
+    )  # bytes
 
 
 def test_benchmarks_are_named_as_asv_names_them_with_the_sides_that_have_them(make: Make) -> None:

@@ -214,6 +214,32 @@ def test_calls_are_timed_and_sampled_whatever_a_test_does(tmp_path: Path) -> Non
             assert ask("forget", 1) is None
 
 
+PEDANTIC = """
+import random
+
+def test_short(benchmark):
+    total = []
+    benchmark.pedantic(total.append, args=(1,), rounds=20, iterations=1000)
+    benchmark.extra_info["rate"] = 1 / benchmark.stats["mean"]
+
+def test_drawn(benchmark):
+    drawn = random.random()
+    benchmark.pedantic(lambda: open({told!r}, "a").write(f"{drawn}\\n"), iterations=2)
+"""
+
+
+def test_pedantic_calls_are_timed_together_and_tell_their_times(tmp_path: Path) -> None:
+    told = tmp_path / "drawn"
+    with asked(tmp_path, PEDANTIC.replace("{told!r}", repr(str(told)))) as ask:
+        assert prepared(ask, "test_short") == 20_000
+        seconds, _, _ = ask("time", 0, 1000, 0)
+        assert 0 < seconds / 1000 < 2e-6
+        ask("forget", 1)
+        assert prepared(ask, "test_drawn") == 2
+        ask("time", 0, 4, 0)
+        assert len({*told.read_text().split()}) == 1, "each run draws what the first drew"
+
+
 def test_sides_take_turns_and_each_has_its_own_package(tmp_path: Path) -> None:
     with asked(tmp_path, "import thing\n\ndef test_it(benchmark): benchmark(thing.work, [1])\n"):
         pass

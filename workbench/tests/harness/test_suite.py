@@ -233,6 +233,38 @@ class Drawn:
     assert len(values) == 3  # and each restart others
 
 
+def test_both_sides_hold_the_same_data(made: Make) -> None:
+    packages = made(
+        held="""
+import random
+
+def peakmem_drawn():
+    return bytearray(random.randrange(1, 100) * 1_000_000)
+"""
+    )
+    ((_, of),) = packages.peaks(["held.peakmem_drawn"], 1)
+    assert isinstance(of, Reading)
+    assert abs(of.log_ratio) < 0.1
+    assert abs(of.log_ratio_aa) < 0.1
+
+
+def test_as_many_calls_follow_a_setup_as_the_suite_says(made: Make) -> None:
+    packages = made(
+        numbered="""
+class Numbered:
+    number = 1000
+    def setup(self):
+        sum(range(20_000))
+        self.calls = 0
+    def time_short(self):
+        self.calls += 1
+"""
+    )
+    ((_, of),) = packages.contests(["numbered.Numbered.time_short"], 1)
+    assert isinstance(of, Reading)
+    assert of.base < 2e-6  # a call alone after a setup takes several microseconds
+
+
 def test_setup_cache_is_made_once_read_by_all_and_its_files_are_there(
     made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ class Call:
         results: list[Any] = []
         seconds = timed(call, calls - 1)
         seconds += timed(lambda: results.append(call()), 1)
+        self.slices.append((calls, seconds / calls))
         return seconds, results[0]
 
     def time(self, calls: int, warm: int = 0) -> float:

@@ -33,11 +33,17 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from rlox_opt_prepared import Prepared, Skipped, end_what_came_back, spans, without_gc
+from rlox_opt_prepared import (
+    Prepared,
+    Skipped,
+    busy_s,
+    end_what_came_back,
+    spans,
+    without_gc,
+)
 from rlox_opt_suite import Benchmark, Suite, discovered, told
 
 _SLICE_S = 0.00025  # the shortest slice; reading the clock twice takes less than 0.1 % of it
-_LEAST_ROUNDS = 5
 _PR_SET_PTRACER = 0x59616D61
 _CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
@@ -204,32 +210,42 @@ class Arena:
 
     def forget(self, seed: int) -> None:
         """Release what the benchmarks hold, so that the next `prepare` gets other memory."""
+        failed: list[Exception] = []
         for number, side in enumerate(self._sides):
-            self._tear_down(number)
+            try:
+                self._tear_down(number)
+            except Exception as error:  # which must not reach the next benchmark
+                failed.append(error)
             side.forget()
         self._pads = pads(seed)
         gc.collect()
+        if failed:
+            raise failed[0]
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
         """Seconds of the calls; seconds with their setups; processor seconds of all threads."""
-        busy = time.process_time()
+        busy = busy_s()
         seconds, whole = self._prepared[number].time(calls, warm)
-        return seconds, whole, time.process_time() - busy
+        return seconds, whole, busy_s() - busy
 
-    def contest(self, seconds: float, seed: int) -> list[list[float]]:
-        """Seconds of a call, by side and round; within a round the sides are in random order."""
+    def contest(
+        self, seconds: float, seed: int, least_rounds: Sequence[Sequence[float]]
+    ) -> list[list[float]]:
+        """Seconds of a call, by side and round; within a round the sides are in random order.
+        `least_rounds` are the fewest rounds by the seconds of a slice: one of longer slices."""
         rng = random.Random(seed)
         numbers = range(len(self._sides))
         calls = max(1, self._prepared[0].alone)
-        while max(self.time(0, calls, 0)[:2]) < _SLICE_S:
+        while (took := max(self.time(0, calls, 0)[:2])) < _SLICE_S:
             calls *= 2
+        least = next((rounds for below, rounds in least_rounds if took < below), 1)
         times: list[list[float]] = [[] for _ in numbers]
-        for number in rng.sample(numbers, len(numbers)):
+        for number in rng.sample(numbers, len(numbers)) if took < least_rounds[0][0] else ():
             self.time(number, calls, 0)
         gc.collect()
         with without_gc():
             end = time.perf_counter() + seconds
-            while len(times[0]) < _LEAST_ROUNDS or time.perf_counter() < end:
+            while len(times[0]) < least or time.perf_counter() < end:
                 for number in rng.sample(numbers, len(numbers)):
                     times[number].append(self.time(number, calls, 0)[0] / calls)
         return times

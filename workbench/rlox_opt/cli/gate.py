@@ -48,7 +48,7 @@ def add_to(verbs: Any, project: Project) -> None:
         epilog=_EXAMPLES
         + exits.told(
             good="no regression",
-            difference="a benchmark is slower or takes more memory",
+            difference="a benchmark is slower, takes more memory, or tracks a larger value",
             cannot_tell="a benchmark is undecided or fails, or a commit does not build",
             interrupted="what is known is printed; 1 where that holds a regression",
         ),

@@ -36,7 +36,8 @@ examples:
   rlox-opt init --suite bench/asv.conf.json    choose, where there are several suites
   rlox-opt init --dry-run --json | jq .lacking
 
-Nothing is built, and nothing is fetched. Where all is found, nothing is written either.
+Nothing is built, and nothing is fetched. Only --suite writes: the suite's name, where another one
+is found.
 """
 
 

@@ -128,7 +128,7 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
         type=real(0, 1e6, "seconds"),
         dest="for_s",
         metavar="S",
-        help="keep so many seconds (to the end; of a very long run the last)",
+        help="keep so many seconds (to the end; of a very long run only the last part)",
     )
     add(
         "--every",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from fnmatch import fnmatchcase
 
-_PLAIN = re.compile(r"(?:[\w ,']|\\[^\w\s])*", re.ASCII)
+_PLAIN = re.compile(r"(?:[\w ,'/:-]|\\[^\w\s])*", re.ASCII)
 _LAST = re.compile(r"\\?.\Z", re.DOTALL)
 # Pieces of a regular expression in which a bar or bracket has no meaning, and bars and brackets.
 _PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)

@@ -11,6 +11,8 @@ from rlox_opt.system.patterns import beginning, without_use
     ("pattern", "begins"),
     [
         (r"^bench_classes\.Graph\b", "bench_classes.Graph"),
+        ("^tests/test_speed.py::test_sum", "tests/test_speed"),
+        ("^tests/test-it/a:b", "tests/test-it/a:b"),
         (r"^mod\.Of\.time_it\('Graph'\)$", "mod.Of.time_it('Graph')"),
         (r"^mod\.time_.*copy", "mod.time_"),
         (r"^mod\.?time", "mod"),

@@ -208,7 +208,8 @@ class ProcessEach:
     def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
         sides = [*self._asks]
         calls, took, cores = self._slice(sides[0])
-        for side in sides[1:]:  # threads of one side alone count, too
+        # Threads of one side alone count, too; of long calls there is no time to find out.
+        for side in sides[1:] if took < _LONG_S else ():
             _, whole, busy = self._time(side, calls)
             cores = max(cores, busy / whole)
         least = next((rounds for below, rounds in _LEAST_ROUNDS if took < below), 1)

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import toy_packages
 from rlox_opt.cli import why
 from rlox_opt.cli.main import main
 from rlox_opt.harness import packages
-from rlox_opt.history import recording
+from rlox_opt.history import recording, store
+from rlox_opt.history.store import Entry
 from rlox_opt.project import side_by_side
 from rlox_opt.project.project import Project
 
@@ -31,6 +33,8 @@ cache = "../cache"
 build = {{ by = "command", command = {_COMMAND} }}
 """
 STAGES = ("time", "memory")  # what toys have
+SPENT = ("--budget", "1e-09")  # of `record`: one restart, and no second stage
+Make = Callable[..., list[str]]  # what makes a history
 
 
 def commits(folder: Path, settings: list[dict[str, Any]]) -> list[str]:
@@ -49,6 +53,11 @@ def commits(folder: Path, settings: list[dict[str, Any]]) -> list[str]:
         _git(repository, "commit", "--quiet", "-m", f"number {number}")
         found.append(_git(repository, "rev-parse", "HEAD").strip())
     return found
+
+
+def entries(folder: Path) -> list[Entry]:
+    """The recordings of the history in `folder`."""
+    return [entry for _, entry in store.entries(folder / "history")]
 
 
 def project(folder: Path) -> Project:

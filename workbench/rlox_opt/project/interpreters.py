@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from rlox_opt.system.commands import run
 from rlox_opt.system.usage import UsageError
-from rlox_opt.system.uv import environment, uv
+from rlox_opt.system.uv import environment, home, uv
 
 _OLDEST = Version("3.8")  # which the programs that run inside a side support
 _VERSION = re.compile(r"3(\.\d+){0,2}t?")
@@ -49,12 +49,11 @@ class Interpreter:
 @functools.cache
 def installed() -> tuple[Interpreter, ...]:
     """The interpreters that uv, PATH or pyenv know: the running one first, then the newest."""
-    # Unlike pathlib's, this raises nothing for a user without a home.
-    home = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"))  # noqa: PTH111
-    search = [os.environ.get("PATH", os.defpath), *map(str, home.glob("versions/*/bin"))]
+    pyenv = Path(os.environ.get("PYENV_ROOT") or home() / ".pyenv")
+    search = [os.environ.get("PATH", os.defpath), *map(str, pyenv.glob("versions/*/bin"))]
     # pyenv's shims look like interpreters, but work only in its own shell.
     path = os.pathsep.join(of for part in search for of in part.split(os.pathsep)
-                           if Path(of) != home / "shims")  # fmt: skip
+                           if Path(of) != pyenv / "shims")  # fmt: skip
     listed = ("python", "list", "--only-installed", "--output-format", "json")
     done = uv(*listed, cwd=Path("/"), env={"PATH": path})
     # Among warnings, which quote what broken interpreters say.

@@ -218,8 +218,7 @@ class OwnEnvironment:
         requirements."""
         if not asked.there:
             return ()
-        heeded = wheels.heeded(os.environ, env).items()
-        parts = [self._sources(revision), of.title, *pins, *(f"{n}={v}" for n, v in sorted(heeded))]
+        parts = [self._sources(revision), of.title, *pins, *wheels.variables(env)]
         path = self.folder / f"asks-{_digest(*parts)}.json"
         with contextlib.suppress(NotReadError):
             return schema.read(path, tuple[str, ...])
@@ -289,8 +288,7 @@ class OwnEnvironment:
         """The wheel of a revision: the one that is kept for the same sources and build, or what
         `build` makes in a checkout."""
         asks = self.configuration
-        variables = wheels.heeded(os.environ, asks.build_env)
-        made["variables"] = " ".join(f"{name}={variables[name]}" for name in sorted(variables))
+        made["variables"] = " ".join(wheels.variables(asks.build_env))
         made["compilers"] = wheels.compilers(self.commits.root)
         key = _digest(self._sources(revision), str(asks.project), of.title, how, *made.values())
         place, log = self.folder / f"wheel-{key}", self.folder / f"wheel-{key}.log"

@@ -41,6 +41,11 @@ _CEREMONY = re.compile(
 )
 
 
+def home() -> Path:
+    """The user's home; "~", which does not exist, for a user without one."""
+    return Path(os.path.expanduser("~"))  # noqa: PTH111  # pathlib's raises an error there
+
+
 def find() -> str:
     """The path of uv. Raises UsageError without one."""
     with contextlib.suppress(ImportError, FileNotFoundError):
@@ -86,10 +91,8 @@ def reason(done: Done) -> str:
 def _of_pip() -> dict[str, str]:
     """pip's settings for indexes, certificates and proxies, for uv, which does not read them. Empty
     if uv has settings of its own."""
-    # Unlike pathlib's, this raises nothing for a user without a home.
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111
-    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    files = [Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"), home / ".pip/pip.conf"]
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config")
+    files = [Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"), home() / ".pip/pip.conf"]
     files += [settings / "pip" / "pip.conf", Path(os.environ.get("PIP_CONFIG_FILE") or os.devnull)]
     own = [settings / "uv" / "uv.toml", Path("/etc/uv/uv.toml")]
     if any(path.is_file() for path in own) or {"UV_CONFIG_FILE", "UV_INDEX_URL"} & {*os.environ}:

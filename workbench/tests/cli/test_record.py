@@ -9,12 +9,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import toy_history
+from toy_history import SPENT, Make, entries
 
 from rlox_opt.cli import record
 from rlox_opt.cli.main import main
@@ -23,26 +22,8 @@ from rlox_opt.history.recording import Recording
 from rlox_opt.history.store import Entry
 from rlox_opt.system.machine import machine, slug
 
-Make = Callable[..., list[str]]
 ALL_STAGES = recording.STAGES
-SPENT = ("--budget", "1e-09")  # one restart, and no second stage
 ONE = ("--bench", "toys.time_steady")
-
-
-@pytest.fixture
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Make a history of toys, which `main` then works on."""
-
-    def of(*settings: dict[str, Any]) -> list[str]:
-        made = toy_history.commits(tmp_path, list(settings))
-        toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
-        return made
-
-    return of
-
-
-def entries(folder: Path) -> list[Entry]:
-    return [entry for _, entry in store.entries(folder / "history")]
 
 
 def value(entry: Entry, benchmark: str, kind: str = "time") -> store.Cell:

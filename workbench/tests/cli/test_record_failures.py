@@ -6,31 +6,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-import toy_history
+from toy_history import SPENT, Make, entries
 
 from rlox_opt.cli.main import main
 from rlox_opt.history import store
-from rlox_opt.history.store import Entry
 from rlox_opt.project.builds import Artefact, Builds, NotBuiltError
-
-Make = Callable[..., list[str]]
-SPENT = ("--budget", "1e-09")  # one restart, and no second stage
-
-
-@pytest.fixture
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Make a history of toys, which `main` then works on."""
-
-    def of(*settings: dict[str, Any]) -> list[str]:
-        made = toy_history.commits(tmp_path, list(settings))
-        toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
-        return made
-
-    return of
-
-
-def entries(folder: Path) -> list[Entry]:
-    return [entry for _, entry in store.entries(folder / "history")]
 
 
 def out(capsys: pytest.CaptureFixture[str]) -> str:

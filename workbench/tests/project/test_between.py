@@ -10,19 +10,6 @@ from rlox_opt.project.commits import Commits
 from rlox_opt.system.usage import UsageError
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """Three commits, the first tagged v1; `side` branches off before the last, and has two."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    for number in (1, 2, 3):
-        commit(tmp_path, f"number {number}")
-        if number == 1:
-            git(tmp_path, "tag", "v1")
-        if number == 2:
-            git(tmp_path, "branch", "side")
-    return tmp_path
-
-
 def commit(repository: Path, title: str) -> None:
     git(repository, "commit", "--quiet", "--allow-empty", "-m", title)
 
@@ -50,8 +37,8 @@ def test_a_good_commit_on_a_branch_that_was_merged_has_all_since_after_it(
     repository: Path, revisions: Commits
 ) -> None:
     git(repository, "checkout", "--quiet", "side")
-    for title in ("first of the branch", "second of the branch"):
-        commit(repository, title)
+    commit(repository, "first of the branch")
+    commit(repository, "second of the branch")
     git(repository, "checkout", "--quiet", "main")
     git(repository, "merge", "--quiet", "--no-edit", "--no-ff", "side")
     commit(repository, "after the merge")

@@ -28,21 +28,6 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """Three commits, the first tagged v1; `side` branches off before the last."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    for number in (1, 2, 3):
-        (tmp_path / "file").write_text(f"{number}\n")
-        git(tmp_path, "add", "--all")
-        git(tmp_path, "commit", "--quiet", "-m", f"number {number}")
-        if number == 1:
-            git(tmp_path, "tag", "v1")
-        if number == 2:
-            git(tmp_path, "branch", "side")
-    return tmp_path
-
-
-@pytest.fixture
 def project(repository: Path) -> Project:
     """The repository, whose builds are kept beside it."""
     manifest = Cargo(crate="toy-python", manifest="Cargo.toml")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -36,7 +35,6 @@ def made(root: Path, checkout: Path, rows: Iterable[str], locks: Iterable[str]) 
     lists of the commit, and `locks` are the texts of the Cargo.lock files."""
     manifests = [row for row in rows if row.endswith(("Cargo.toml", "Cargo.lock"))]
     asked = hashlib.sha256("\0".join(manifests).encode()).hexdigest()[:_DIGITS]
-    variables = wheels.heeded(os.environ, {})
     rustc = shutil.which("rustc")
     here = run([rustc, "--version"], checkout, limit_s=60.0).output.strip() if rustc else "none"
     return {
@@ -44,7 +42,7 @@ def made(root: Path, checkout: Path, rows: Iterable[str], locks: Iterable[str]) 
         "interpreter": running().title,
         "compilers": f"{wheels.compilers(root)}; for the checkout {here}",
         "toolchain": toolchain(checkout),
-        "variables": " ".join(f"{name}={variables[name]}" for name in sorted(variables)),
+        "variables": " ".join(wheels.variables({})),
         "requirements": f"Cargo.toml and Cargo.lock, {asked}",
         "environment": "\n".join(pins(locks)),
     }

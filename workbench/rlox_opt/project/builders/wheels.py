@@ -33,7 +33,8 @@ _HEEDED = re.compile(
 # Variables without influence: where files are downloaded from and kept, the number of make's jobs;
 # and secrets, which must not stand in a result.
 _OF_NO_MATTER = re.compile(
-    r"M(AKE)?FLAGS|(PIP|UV)_\w+|NO_(COLOR|PROXY)|CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|"
+    r"M(AKE)?FLAGS|(PIP|UV)_\w+|NO_(COLOR|PROXY)|"
+    r"CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|"
     r"\w*(TOKEN|PASS|SECRET|CREDENTIAL|AUTH|KEY)\w*"
 )
 
@@ -133,17 +134,17 @@ def only_wheel(folder: Path, title: str) -> Path:
     return wheels[0]
 
 
-def heeded(env: Mapping[str, str], also: Mapping[str, str]) -> dict[str, str]:
-    """The variables of `env` that influence builds, and all of `also`."""
-    fit = {name: value for name, value in env.items() if _HEEDED.fullmatch(name)}
-    return {n: v for n, v in fit.items() if not _OF_NO_MATTER.fullmatch(n)} | {**also}
+def variables(also: Mapping[str, str]) -> tuple[str, ...]:
+    """This process's variables that influence builds, and all of `also`: NAME=VALUE, by name."""
+    fit = {name: value for name, value in os.environ.items() if _HEEDED.fullmatch(name)}
+    told = {n: v for n, v in fit.items() if not _OF_NO_MATTER.fullmatch(n)} | {**also}
+    return tuple(f"{name}={told[name]}" for name in sorted(told))
 
 
 def outside(folder: Path) -> tuple[str, ...]:
     """What decides about a build in a folder beside its sources: compilers, and the variables that
     they and build tools read."""
-    variables = heeded(os.environ, {})
-    return compilers(folder), *(f"{name}={variables[name]}" for name in sorted(variables))
+    return compilers(folder), *variables({})
 
 
 @functools.cache

@@ -60,7 +60,8 @@ def pytest_benchmark(
     ]
     if not chosen:
         raise ToolError(f"pytest collects nothing that {bench!r} finds: {tail(listed)}")
-    compare = ("--benchmark-compare", f"--benchmark-compare-fail=mean:{PERCENT}%")
+    named = "--benchmark-name=long"
+    compare = ("--benchmark-compare", f"--benchmark-compare-fail=mean:{PERCENT}%", named)
     for environment, more in zip(environments, ((), compare), strict=True):
         words = ("--benchmark-only", "--benchmark-enable", "--benchmark-save=run", *storage, *more)
         done = _pytest(environment, tests, *words, *chosen)
@@ -76,13 +77,11 @@ def compared(base: Mapping[str, Any], head: Mapping[str, Any], said: str) -> Cel
     """The cells of two saved runs, with the second run's text about benchmarks that failed the
     comparison. The text does not mention benchmarks that became faster."""
     means = {of["fullname"]: of["stats"]["mean"] for of in base["benchmarks"]}
-    failed = set(_REGRESSED.findall(said))
+    failed = {name.rpartition(" (")[0] for name in _REGRESSED.findall(said)}  # name (run)
     cells: Cells = {}
     for of in head["benchmarks"]:
         if before := means.get(of["fullname"]):
-            # A failure names the benchmark with or without its file, by `--benchmark-name`.
-            slower = any(of["fullname"].endswith(name.split(" (")[0]) for name in failed)
-            verdict = "slower" if slower else "unchanged"
+            verdict = "slower" if of["fullname"] in failed else "unchanged"
             ratio = of["stats"]["mean"] / before
             cells[of["fullname"]] = Cell(verdict=verdict, ratio=ratio, ci99=None)
     return cells

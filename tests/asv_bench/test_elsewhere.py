@@ -230,15 +230,21 @@ def test_a_run_of_pytest_benchmark_is_slower_where_it_says_so_and_nowhere_else()
         return {"benchmarks": [{"fullname": n, "stats": {"mean": m}} for n, m in of.items()]}
 
     said = (
-        "Performance has regressed:\n\ttest_add (0001_run) - Field 'mean' has failed "
-        "PercentageRegressionCheck: 50.000000000 > 5.000000000\nERROR: Performance has regressed.\n"
+        "Performance has regressed:\n\ttests/test_a.py::test_add (0001_run) - Field 'mean' has "
+        "failed PercentageRegressionCheck: 50.000000000 > 5.000000000\n"
+        "ERROR: Performance has regressed.\n"
     )
-    told = rivals.compared(run(add=2.0, get=1.0), run(add=3.0, get=1.01, new=1.0), said)
+    told = rivals.compared(
+        run(add=2.0, get=1.0, more_test_add=1.0),
+        run(add=3.0, get=1.01, more_test_add=1.0, new=1.0),
+        said,
+    )
     assert {
         name.partition("_a.py::")[2]: (of["verdict"], of["ratio"]) for name, of in told.items()
     } == {
         "test_add": ("slower", 1.5),
         "test_get": ("unchanged", 1.01),
+        "test_more_test_add": ("unchanged", 1.0),
     }
 
 

@@ -120,12 +120,12 @@ proptest! {
 
     #[test]
     fn vectors_of_environments_agree_with_single_ones_at_every_level(
-        n_envs in 1usize..20, n_steps in 0usize..12, seed in any_steps(240),
+        n_envs in 1usize..40, n_steps in 0usize..12, seed in any_steps(440),
         gamma in 0.0..=1.0, lambda in 0.0..=1.0,
     ) {
         let (rewards, values, dones) = columns(&seed);
         let n = n_envs * n_steps;
-        let columns = [&rewards[..n], &values[..n], &dones[..n], &values[240 - n_envs..]];
+        let columns = [&rewards[..n], &values[..n], &dones[..n], &values[440 - n_envs..]];
         at_every_level(|| {
             assert_environments_agree::<f64>(columns, [gamma, lambda], 5e-13)?;
             assert_environments_agree::<f32>(columns, [gamma, lambda], 3e-4)

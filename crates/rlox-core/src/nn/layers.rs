@@ -32,10 +32,17 @@ unsafe fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize
         let (rows, width) = (&weight[block * n_in..], FLOATS.min(n_out - block));
         let mut i = 0;
         #[cfg(target_arch = "x86_64")]
-        while I::WIDE && width == FLOATS && i + FLOATS <= n_in {
-            // SAFETY: the caller has seen that the processor has the instructions of `I`, and on this
-            // architecture only those of AVX-512 are `WIDE`.
-            unsafe { transpose_tile(&rows[i..], n_in, &mut to[i * ld + block..], ld) };
+        while I::FMA && width == FLOATS && i + FLOATS <= n_in {
+            let (from, to) = (&rows[i..], &mut to[i * ld + block..]);
+            // SAFETY: the caller has seen that the processor has the instructions of `I`. On this
+            // architecture those of AVX-512 are `WIDE`, and of the others AVX2 alone has `FMA`.
+            unsafe {
+                if I::WIDE {
+                    transpose_tile(from, n_in, to, ld);
+                } else {
+                    transpose_squares(from, n_in, to, ld);
+                }
+            }
             i += FLOATS;
         }
         while i < n_in {
@@ -77,6 +84,48 @@ fn transpose_tile(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) 
     for r in 0..FLOATS {
         // SAFETY: the assertion above says that there is room for sixteen elements.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr().add(r * to_row), rows[r]) };
+    }
+}
+
+/// Transposes 16 x 16 elements as four squares of 8 x 8. In a square, rows are interleaved, then pairs
+/// of elements, then halves of registers. Copying single elements takes four times as long.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn transpose_squares(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) {
+    use std::arch::x86_64::{
+        _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps,
+        _mm256_unpackhi_ps, _mm256_unpacklo_ps,
+    };
+    const LAST: usize = FLOATS - 1;
+    assert!(from.len() >= LAST * from_row + FLOATS && to.len() >= LAST * to_row + FLOATS);
+    for (y, x) in [(0, 0), (0, 8), (8, 0), (8, 8)] {
+        // SAFETY: the assertion above says that eight elements lie there.
+        let row = |r| unsafe { _mm256_loadu_ps(from.as_ptr().add((y + r) * from_row + x)) };
+        // Elements 0, 1, 4 and 5 of two rows, interleaved, and elements 2, 3, 6 and 7.
+        let pairs = |r| {
+            let (a, b) = (row(r), row(r + 1));
+            [_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)]
+        };
+        // Of four rows, columns c and c + 4 for c from 0 to 3.
+        let fours = |r| {
+            let ([a, b], [c, d]) = (pairs(r), pairs(r + 2));
+            [
+                _mm256_shuffle_ps::<0x44>(a, c),
+                _mm256_shuffle_ps::<0xee>(a, c),
+                _mm256_shuffle_ps::<0x44>(b, d),
+                _mm256_shuffle_ps::<0xee>(b, d),
+            ]
+        };
+        let (above, below) = (fours(0), fours(4));
+        for c in 0..4 {
+            let low = _mm256_permute2f128_ps::<0x20>(above[c], below[c]);
+            let high = _mm256_permute2f128_ps::<0x31>(above[c], below[c]);
+            // SAFETY: the assertion above says that there is room for eight elements.
+            unsafe {
+                _mm256_storeu_ps(to.as_mut_ptr().add((x + c) * to_row + y), low);
+                _mm256_storeu_ps(to.as_mut_ptr().add((x + c + 4) * to_row + y), high);
+            }
+        }
     }
 }
 

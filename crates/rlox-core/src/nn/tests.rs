@@ -78,6 +78,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
+    fn weights_are_transposed_and_the_rest_of_a_row_is_left(
+        n_in in 1usize..50, n_out in 1usize..50, more in 0usize..20, salt in 0u64..1000,
+    ) {
+        let (weight, ld) = (numbers(n_in * n_out, 1.0, salt), n_out + more);
+        let mut expected = numbers(n_in * ld, 1.0, salt + 1);
+        let untouched = expected.clone();
+        for (i, row) in expected.chunks_exact_mut(ld).enumerate() {
+            for (o, to) in row[..n_out].iter_mut().enumerate() {
+                *to = weight[o * n_in + i];
+            }
+        }
+        at_every_level(|| {
+            let mut found = untouched.clone();
+            layers::transpose(&weight, n_in, ld, &mut found);
+            prop_assert_eq!(&found, &expected);
+            Ok(())
+        })?;
+    }
+
+    #[test]
     fn products_agree_with_the_triple_loop(
         m in 0usize..40,
         n in 0usize..90,

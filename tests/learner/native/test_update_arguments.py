@@ -35,11 +35,11 @@ def ppo_arguments() -> dict[str, Any]:
     }
 
 
-def ppo(arguments: dict[str, Any]) -> None:
+def ppo(arguments: dict[str, Any], step: int = 0) -> None:
     _core.ppo_update(
         ([OBS_DIM, ACT_DIM], "tanh", tuple(arguments["actor"])),
         ([OBS_DIM, 1], "tanh", tuple(arguments["critic"])),
-        None, tuple(arguments["rollout"]), arguments["order"], 0, batch_size=N, clip_range=0.2,
+        None, tuple(arguments["rollout"]), arguments["order"], step, batch_size=N, clip_range=0.2,
         normalize_advantage=True, ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5, lr=1e-3,
         betas=(0.9, 0.999), eps=1e-5,
     )  # fmt: skip
@@ -68,11 +68,11 @@ def sac_update() -> _core.SacUpdate:
     return _core.SacUpdate(([OBS_DIM, 2 * ACT_DIM], "relu"), (critic, critic))
 
 
-def sac(arguments: dict[str, Any]) -> None:
+def sac(arguments: dict[str, Any], adam: Any = ADAM) -> None:
     sac_update().update(
         tuple(arguments["actor"]), tuple(arguments["critics"]), arguments["targets"][0],
         tuple(arguments["log_alpha"]), arguments["batch"], arguments["noise"], gamma=0.99, tau=0.01,
-        target_entropy=-1.0, adams=(ADAM, ADAM, ADAM), threads=1,
+        target_entropy=-1.0, adams=(ADAM, ADAM, adam), threads=1,
     )  # fmt: skip
 
 
@@ -131,6 +131,15 @@ def test_a_batch_of_another_shape_is_named_although_its_length_is_right(name: st
     message = rf"{name}: has shape \({place[name].shape[0]}, .*expected \({found.shape[0]}, "
     with pytest.raises(ValueError, match=message):
         sac(arguments)
+
+
+def test_numbers_of_steps_that_adam_cannot_divide_by_are_refused() -> None:
+    arguments = sac_arguments()
+    with pytest.raises(ValueError, match="adams: have a step 0, expected numbers of steps from 1"):
+        sac(arguments, (*ADAM[:-1], 0))
+    assert not arguments["actor"][0].any()
+    with pytest.raises(ValueError, match=f"step: is {2**64 - 1}, expected room for the steps"):
+        ppo(ppo_arguments(), 2**64 - 1)
 
 
 @pytest.fixture

@@ -139,12 +139,13 @@ pub(crate) fn shape_of<T: Item, D: Dimension, const N: usize>(
     <[usize; N]>::try_from(shape).map_err(|_| differs::<T, D>(argument.name, argument.object, None))
 }
 
-/// A pointer to the elements of an array, and their number. The pointer is not null.
+/// A pointer to the elements of an array, and their number. The pointer is neither null nor
+/// misaligned; NumPy's may be either where there are no elements.
 #[inline]
 pub(super) fn parts<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> (*mut T, usize) {
-    match array.data() {
-        data if data.is_null() => (NonNull::dangling().as_ptr(), 0),
-        data => (data, array.len()),
+    match array.len() {
+        0 => (NonNull::dangling().as_ptr(), 0),
+        len => (array.data(), len),
     }
 }
 
@@ -180,10 +181,10 @@ pub(super) fn look_any<T: Item>(array: &Bound<'_, PyUntypedArray>, len: usize) -
     {
         return None;
     }
-    match fields.data.cast::<T>() {
-        data if !data.is_null() => Some(data),
-        _ => (len == 0).then(|| NonNull::dangling().as_ptr()),
-    }
+    Some(match len {
+        0 => NonNull::dangling().as_ptr(),
+        _ => fields.data.cast(),
+    })
 }
 
 /// Whether there is any other reference to `object` than this one. A view of an array, or a buffer of

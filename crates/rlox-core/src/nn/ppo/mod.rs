@@ -173,6 +173,12 @@ impl Ppo {
                 format!("expected epochs of {n} indices, each from 0 to {}", n - 1),
             ));
         }
+        if step.checked_add(order.len() as u64).is_none() {
+            return Err(RloxError::argument(
+                "step",
+                format!("is {step}, expected room for the steps of this update"),
+            ));
+        }
         let n_params = policy.actor.mlp.n_params() + policy.critic.mlp.n_params();
         let work = order.len().saturating_mul(n_params);
         let pace = Pace::new(n_params as f64 / policy.actor.mlp.n_params() as f64);

@@ -2,7 +2,7 @@
 //! so that nothing can fail once parameters have begun to change.
 
 use super::critic::QFunction;
-use super::{Batch, Learners, Sac};
+use super::{Batch, Learners, Sac, Settings};
 use crate::RloxError;
 use crate::error::check_len;
 use crate::memory::reserve;
@@ -29,7 +29,19 @@ impl Sac {
         &self,
         learners: &Learners<'_>,
         batch: &Batch<'_>,
+        settings: &Settings,
     ) -> Result<(), RloxError> {
+        let adams = [settings.actor, settings.critic]
+            .into_iter()
+            .chain(settings.alpha);
+        for (_, t) in adams {
+            if t == 0 {
+                return Err(RloxError::argument(
+                    "adams",
+                    "have a step 0, expected numbers of steps from 1 on",
+                ));
+            }
+        }
         let n = batch.reward.len();
         if n == 0 {
             return Err(RloxError::argument("reward", "is empty"));

@@ -165,8 +165,8 @@ impl Sac {
     /// One update, with `two_threads` on two threads of Rayon's pool, else on this one.
     ///
     /// # Errors
-    /// If a slice has another length than the shapes say, the batch is empty, or there is no memory for
-    /// its rows. Nothing has changed then.
+    /// If a slice has another length than the shapes say, the batch is empty, a step of Adam has the
+    /// number 0, or there is no memory for the batch's rows. Nothing has changed then.
     pub fn update(
         &mut self,
         learners: Learners<'_>,
@@ -174,7 +174,7 @@ impl Sac {
         settings: &Settings,
         two_threads: bool,
     ) -> Result<Losses, RloxError> {
-        self.check(&learners, batch)?;
+        self.check(&learners, batch, settings)?;
         self.reserve(batch.reward.len())?;
         Ok(if two_threads && pool::threads() > 1 {
             threads::in_pool(|| self.run(learners, batch, settings, true))

@@ -36,11 +36,13 @@ from rlox_opt.harness.sequential import Comparison, tally
 from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED
+from rlox_opt.system.output import few
 from rlox_opt.system.scratch import scratch
 
 from asv_bench.project import PROJECT
 
-BUDGET_S = 480.0  # for the times of all environments; memory and the last process come on top
+# For the times of all environments. Builds, memory and the last process come on top.
+BUDGET_S = 480.0
 _PATIENCE_S = 120.0  # for one benchmark in one process
 _TOLD_EVERY_S = 15.0
 _SHOWN = 5  # undecided benchmarks that are named
@@ -74,9 +76,10 @@ class Contest:
     factor: float
     folder: Path
     own: Callable[..., Any] = asv_run.run_benchmarks
-    start: float = field(default_factory=time.monotonic)
+    spent_s: float = 0.0  # of the budget
     heads: dict[str, _Side] = field(default_factory=dict)  # by environment, until base is measured
     judged: dict[Key, tuple[float, Judgement]] = field(default_factory=dict)
+    unmeasured: set[Key] = field(default_factory=set)  # for which the budget was too small
 
     @property
     def benchmarks(self) -> Path:
@@ -101,19 +104,25 @@ class Contest:
             self.heads[env.name] = side
             return results
         sides = {"base": side, "head": self.heads[env.name]}
-        wanted = {  # asv numbers the rows of a benchmark, and knows which were selected
-            row
+        rows = {  # asv numbers the rows of a benchmark, and knows which were selected
+            name: {
+                number: row
+                for number, row in enumerate(labels(about))
+                if number in (benchmarks.benchmark_selection.get(name) or (number,))
+            }
             for name, about in times.items()
-            for number, row in enumerate(labels(about))
-            if number in (benchmarks.benchmark_selection.get(name) or (number,))
         }
         try:
-            compared, wrong = self._compared(env, sides, wanted)
+            compared, wrong = self._compared(
+                env, sides, {row for of in rows.values() for row in of.values()}
+            )
         except KeyboardInterrupt:
             raise util.UserError("Interrupted.") from None
         except ContestError as error:
             raise util.UserError(f"The commits do not run side by side: {error}") from None
         del self.heads[env.name]
+        left_out = {*compared.unmeasured()}
+        self.unmeasured |= {(env.name, row) for row in left_out}
         for which, of in sides.items():
             log.info(f"Times of {of.results.commit_hash[:8]} in {env.name}")
             with log.indent():
@@ -122,7 +131,8 @@ class Contest:
                         about,
                         _as_asv(about, which, compared, wrong),
                         record_samples=True,
-                        selected_idx=benchmarks.benchmark_selection.get(name),
+                        # What was not measured keeps the results that it has.
+                        selected_idx={n for n, row in rows[name].items() if row not in left_out},
                     )
                     log.step()
                     log.info(name, reserve_space=True)
@@ -182,7 +192,7 @@ class Contest:
         """Restart until nothing is undecided, within this environment's share of the budget."""
         if not times.names:
             return
-        left = max(0.0, BUDGET_S - (time.monotonic() - self.start))
+        began = time.monotonic()
         log.info(f"Timing {len(times.names)} benchmarks of both commits in {env.name}")
         told = time.monotonic()
 
@@ -193,7 +203,9 @@ class Contest:
                 log.info(f"Process {restarts}: {undecided} undecided, {seconds:.0f} s to come")
 
         with log.indent():
+            left = max(0.0, BUDGET_S - self.spent_s)
             times.run(packages.contests, budget_s=left / len(self.heads), tell=tell)
+        self.spent_s += time.monotonic() - began
 
     def print_table(
         self, conf: Any, base: str, head: str, *positional: Any,
@@ -207,7 +219,7 @@ class Contest:
             resultset_2=self._judged(resultset_2, "head"),
             **options,
         )  # fmt: skip
-        if self.judged:
+        if self.judged or self.unmeasured:
             print("\n".join(["", *self._told()]))
         return worsened_improved
 
@@ -215,15 +227,26 @@ class Contest:
         for name, params, values, stats, *rest, env_name in rows:
             values, stats = list(values), list(stats)
             for number, row in enumerate(labels({"name": name, "params": params})):
+                if (env_name, row) in self.unmeasured:
+                    values[number] = math.nan  # a result of another run is not compared
                 if (known := self.judged.get((env_name, row))) and stats[number]:
                     base, judgement = known
                     values[number] = base * (judgement.ratio if side == "head" else 1)
-                    stats[number] = _Judged(stats[number])
+                    # asv asks for no verdict where a row has been repeated once.
+                    stats[number] = _Judged(stats[number], repeat=0)
                     stats[number].verdict = judgement.verdict
             yield name, params, values, stats, *rest, env_name
 
     def _told(self) -> Iterator[str]:
+        if self.unmeasured:
+            rows = [row for _, row in sorted(self.unmeasured)]
+            yield (
+                f"The budget of {BUDGET_S:.0f} s did not suffice for {few(rows)}; "
+                "`-b` chooses fewer times"
+            )
         judgements = [judgement for _, judgement in self.judged.values()]
+        if not judgements:
+            return
         counts = tally(judgements)
         least, most = (of(j.restarts for j in judgements) for of in (min, max))
         yield (

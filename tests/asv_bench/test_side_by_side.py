@@ -1,6 +1,7 @@
 """`asv continuous`, run for real on commits of a toy: side by side, with asv's table and codes."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import toy_packages
 from asv import _stats
+from asv.commands import compare
 from asv.commands.continuous import Continuous
 from asv_runner.statistics import compute_stats
 from rlox_opt.stats.family import Judgement
@@ -223,6 +225,62 @@ def test_the_verdict_is_ours_where_asvs_own_test_would_say_otherwise(tmp_path: P
     asked = zip(base[4], head[4], base[3], head[3], strict=True)
     assert [differ(*of) for of in asked] == [False, True]
     assert differ(low, high, stats, stats)  # of what is no time of ours, asv's test says
+
+
+def test_what_was_restarted_once_is_not_flagged_and_what_was_not_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Judgement(2.0, None, "undecided", 1, None, "slower")
+    contest = Contest(None, 1.03, tmp_path, judged={("env", "time_once"): (1.0, one)})  # type: ignore[arg-type]
+    contest.unmeasured = {("env", "time_never")}
+    stats = [compute_stats([1.0], 1)[1]]
+
+    def table(*_: object, resultset_1: Any, resultset_2: Any, **__: object) -> Any:
+        return [*resultset_1], [*resultset_2]
+
+    both = [
+        [(name, [], [value], stats, [[value]], "1", "machine", "env")
+         for name in ("time_once", "time_never")]
+        for value in (1.0, 2.0)
+    ]  # fmt: skip
+    base, head = contest.print_table(
+        None, "a", "b", resultset_1=both[0], resultset_2=both[1], own=table
+    )
+    own = _stats.is_different
+    assert compare._is_result_better(1.0, 2.0, (stats[0], [1.0]), (stats[0], [2.0]), 1.03)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_stats, "is_different", is_different(own))
+        values = (base[0][2][0], head[0][2][0])
+        samples = (base[0][3][0], [1.0]), (head[0][3][0], [2.0])
+        assert values == (1.0, 2.0)
+        assert not compare._is_result_better(*values, *samples, 1.03)
+    # What an earlier run found of the other row is not compared.
+    assert all(math.isnan(side[1][2][0]) for side in (base, head))
+    said = capsys.readouterr().out
+    assert "The budget of 480 s did not suffice for time_never" in said
+    assert "1 times, both commits side by side in 1 to 1 processes" in said
+
+
+def test_what_the_budget_does_not_reach_keeps_the_results_that_it_has(asv: Run, toy: Path) -> None:
+    asked = ("continuous", "-f", "2", "base", "main", "-b", "toys.(time_work|time_steady)")
+    assert asv(*asked).returncode == 0
+    before = samples(toy, "main", "toys.time_work")
+    (toy / "hurried.py").write_text(
+        "from asv_bench import side_by_side\n"
+        "from asv_bench.plugin import setup\n"
+        "side_by_side.BUDGET_S = 0.0\n"
+    )
+    settings = (toy / "asv.conf.json").read_text()
+    (toy / "asv.conf.json").write_text(settings.replace(".asv_bench.plugin", ".hurried"))
+    try:
+        done = asv(*asked)
+    finally:
+        (toy / "asv.conf.json").write_text(settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "The budget of 0 s did not suffice for toys.time_work" in done.stdout
+    assert not [*rows(done.stdout)]
+    assert len(samples(toy, "main", "toys.time_steady")) == 1  # which was tried
+    assert samples(toy, "main", "toys.time_work") == before
 
 
 def test_the_twins_are_left_out_unless_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:

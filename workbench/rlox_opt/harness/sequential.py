@@ -52,6 +52,7 @@ class Comparison:
     judgements: dict[str, Judgement] = field(default_factory=dict)
     seconds: dict[str, list[float]] = field(default_factory=dict)  # that restarts took
     own: Mapping[str, float] = field(default_factory=dict)
+    most: int = LOOKS[-1]  # restarts that a benchmark may have
     _taken: Counter[str] = field(default_factory=Counter)  # looks that may have erred
 
     def threshold(self, name: str) -> float:
@@ -71,6 +72,10 @@ class Comparison:
             if self.patient or name not in self.judgements or not _settled(self.judgements[name])
         ]
 
+    def unmeasured(self) -> list[str]:
+        """The benchmarks that have no verdict and did not fail: the time was too short for them."""
+        return [n for n in self.names if n not in self.judgements and n not in self.failures]
+
     def run(
         self,
         restart: Restart,
@@ -85,13 +90,14 @@ class Comparison:
         The time may be too short to bring all to their next look. Then benchmarks that are expected
         to be decided there come first, next those that seem to have changed by much, and next those
         that take least. The first restart ends early where going on would leave no time to bring
-        even one to its look. A patient comparison leaves none out, and stops between two looks.
+        even one to its look. A patient comparison leaves none out, and stops between two looks; it
+        restarts all of its benchmarks once, whatever that takes.
         What was read before a KeyboardInterrupt stays; `look` judges it. If a benchmark is slower,
         `reserve_s` of the budget are not used.
         """
         seeds = random.Random()
         until = time.monotonic() + budget_s - reserve_s
-        most = self.looks[-1] if most is None else most
+        self.most = most = self.looks[-1] if most is None else most
         done = dict.fromkeys(self.names, 0)
         while True:
             batch = self._batch(done, most, until)
@@ -137,7 +143,7 @@ class Comparison:
         left = _SURE * (until - time.monotonic())
         if chosen := self._in_time(batch, left):
             return chosen
-        if not any(done.values()):
+        if not self.seconds:
             return dict([*batch.items()][:1])
         return self._before_first_look(done, batch, left)
 
@@ -162,7 +168,8 @@ class Comparison:
     def _in_time(self, batch: Mapping[str, int], left: float) -> dict[str, int]:
         """The benchmarks of a batch for which `left` seconds suffice."""
         if self.patient:
-            return dict(batch) if left > 0 or not self.readings else {}
+            needed = sum(map(self._seconds, batch))  # of one more restart
+            return dict(batch) if needed <= left or not self.seconds else {}
         chosen = {}
         for name in sorted(batch, key=lambda name: self._urgency(name, batch[name])):
             seconds = batch[name] * self._seconds(name)
@@ -197,12 +204,11 @@ class Comparison:
 
     def lacking(self, name: str) -> int | None:
         """How many more restarts are expected to give a benchmark its verdict; None where it
-        scatters too much to get one by the last look."""
-        of = self.until_look().get(name, [])
-        if len(of) < self.looks[0]:
-            return self.looks[0] - len(of)
-        band = self.threshold(name)
-        later = (look for look in self.looks if look > len(of))
+        scatters too much to get one by the last look that it may have."""
+        of, band = self.until_look().get(name, []), self.threshold(name)
+        later = [look for look in self.looks if len(of) < look <= self.most]
+        if len(of) < self.looks[0] and later:
+            return later[0] - len(of)
         look = next((n for n in later if would_settle(of, n, band, self.level)), None)
         return None if look is None else look - len(of)
 

@@ -13,7 +13,6 @@ from rlox_opt.harness.sequential import tally
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import ComparedBuilds
-from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.files import NotReadError
@@ -124,6 +123,6 @@ def _remedies(compared: ComparedBuilds) -> Iterator[str]:
         yield f"about {more.seconds:.0f} s more of --budget would settle {more.settled}"
     if more.noisy:
         yield (
-            f"{more.noisy} scatter too much for a verdict in {LOOKS[-1]} restarts, but may get one "
-            "by a larger --threshold"
+            f"{more.noisy} scatter too much for a verdict within {compared.within()}, but may get "
+            "one by a larger --threshold"
         )

@@ -93,18 +93,18 @@ class ComparedBuilds:
             one.settled + other.settled, one.seconds + other.seconds, one.noisy + other.noisy
         )
 
+    def within(self) -> str:
+        """The restarts within which some scatter too much for a verdict, in words."""
+        of = ((self.times, "restarts"), (self.memory, "restarts of memory"))
+        return " or ".join(f"{one.most} {what}" for one, what in of if one.more().noisy)
+
     def verdicts(self) -> list[Judgement]:
         """The verdicts of all benchmarks that could be measured."""
         return [*self.times.judgements.values(), *self.memory.judgements.values()]
 
     def unmeasured(self) -> list[str]:
         """Benchmarks for which the budget was too small."""
-        return [
-            name
-            for of in (self.times, self.memory)
-            for name in of.names
-            if name not in of.judgements and name not in of.failures
-        ]
+        return [*self.times.unmeasured(), *self.memory.unmeasured()]
 
     def failures(self) -> dict[str, Failure]:
         """The benchmarks that failed and did not ask to be skipped, with the reasons."""
@@ -194,7 +194,7 @@ def measured(
                         packages.tracked([n for n in chosen if n not in names["peakmemory"]], seed),
                         packages.peaks([n for n in chosen if n in names["peakmemory"]], seed),
                     ),
-                    _MEMORY_RESTARTS,
+                    min(_MEMORY_RESTARTS, arguments.restarts),
                     until - time.monotonic() - of_counts,
                 )
                 progress.end(number_of(len(memory.judgements), "verdict"))

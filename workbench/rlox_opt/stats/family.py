@@ -6,8 +6,8 @@ change that matters. A benchmark is slower if the whole interval lies above the 
 it lies below the threshold's negative, the same if it lies between them, and otherwise undecided.
 The interval is Student's over restarts, so wide that four looks together miss the truth at most
 once in a hundred times. A difference must also pass Benjamini and Hochberg's procedure over all
-benchmarks of the run (Controlling the False Discovery Rate, 1995), at each look with a quarter of
-the error.
+benchmarks that are judged together (Controlling the False Discovery Rate, 1995), at each look with
+a quarter of the error.
 """
 
 from __future__ import annotations

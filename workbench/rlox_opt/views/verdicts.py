@@ -13,7 +13,7 @@ from rlox_opt.harness.sequential import Comparison, tally
 from rlox_opt.project import blind, calibration, parity
 from rlox_opt.project.artefacts import same_parts, same_surroundings
 from rlox_opt.stats.family import Judgement
-from rlox_opt.stats.paired import FLAGGED, LOOKS, zone
+from rlox_opt.stats.paired import FLAGGED, zone
 from rlox_opt.system.output import few
 from rlox_opt.views import units, why
 from rlox_opt.views.grid import VERDICTS, Grid, Told, console
@@ -217,10 +217,7 @@ def _unfinished(found: ComparedBuilds) -> Iterator[str]:
             "verdict."
         )
     if foreseen.noisy:
-        yield (
-            f"The times of {foreseen.noisy} scatter too much for a verdict within {LOOKS[-1]} "
-            "restarts."
-        )
+        yield f"{foreseen.noisy} scatter too much for a verdict within {found.within()}."
 
 
 def _held_back(found: ComparedBuilds) -> Iterator[str]:

@@ -325,8 +325,8 @@ def test_what_is_undecided_is_told_with_what_would_decide_it() -> None:
     found.times.names = ["0", "1"]
     assert gate.decision(found) == (
         2,
-        "cannot tell: 1 undecided; 1 scatter too much for a verdict in 40 restarts, but may get "
-        "one by a larger --threshold",
+        "cannot tell: 1 undecided; 1 scatter too much for a verdict within 40 restarts, but may "
+        "get one by a larger --threshold",
     )
     assert [row["more_restarts"] for row in side_by_side.facts(found)["results"]] == [0, None]
 

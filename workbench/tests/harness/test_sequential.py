@@ -51,6 +51,29 @@ def test_a_patient_comparison_goes_on_and_judges_by_all_restarts() -> None:
     assert len(restarts.asked) == comparison.judgements["slower"].restarts == LOOKS[-1]
 
 
+def test_a_patient_comparison_begins_no_restart_that_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch, {"steady": 4.0, "slower": 6.0})
+    comparison = Comparison(["steady", "slower"], patient=True)
+    comparison.run(clock, budget_s=39.0)
+    assert {name: len(of) for name, of in comparison.readings.items()} == {"steady": 3, "slower": 3}
+    comparison.run(clock, budget_s=9.0)
+    assert clock.now == 30.0
+
+
+def test_no_time_is_asked_for_that_the_restarts_do_not_allow() -> None:
+    comparison = Comparison(["soon"])
+    restarts = Restarts()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(SPREAD, "soon", 0.006)  # which ten restarts settle, and five do not
+        comparison.run(restarts, LOOKS[0])
+    assert comparison.judgements["soon"].verdict == "undecided"
+    assert (comparison.more().settled, comparison.more().noisy) == (0, 1)
+    comparison.most = LOOKS[-1]
+    assert (comparison.more().settled, comparison.more().noisy) == (1, 0)
+
+
 def test_a_failure_is_kept_and_not_tried_again() -> None:
     restarts, comparison = Restarts(), Comparison(["steady", "fails"])
     comparison.run(restarts)

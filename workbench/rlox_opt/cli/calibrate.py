@@ -49,7 +49,7 @@ def add_to(verbs: Any, project: Project) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--budget", metavar="S", type=positive, default=1800.0, help="seconds at most; "
-        "where they do not suffice there are fewer restarts (default: 1800)"
+        "where they do not suffice there are fewer restarts, five at the least (default: 1800)"
     )  # fmt: skip
     add_suite(parser, SUITE_OF_ONE)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
@@ -94,10 +94,14 @@ def run(arguments: argparse.Namespace) -> int:
     of = {
         name: [reading.log_ratio for reading in readings]
         for name, readings in comparison.readings.items()
-        if len(readings) > 1  # one restart has no spread
+        if len(readings) >= LOOKS[0]  # the spread of fewer says little
     }
     if not of:
-        say("rlox-opt calibrate: no benchmark had two restarts; more --budget", stderr=True)
+        say(
+            f"rlox-opt calibrate: no benchmark had {LOOKS[0]} restarts; more --budget, or a "
+            "--bench that chooses fewer",
+            stderr=True,
+        )
         return CANNOT_TELL
     path, record = calibration.keep(
         project,

@@ -31,8 +31,9 @@ _LOAD = 0.25  # cores: other programs that use more are mentioned
 
 
 def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """From at least two A/A log-ratios of each benchmark: `{run_alarms, cell_alarms, thresholds:
-    {percent: {run_alarms, cell_alarms}}, benchmarks: {name: {sd, bias, alarms, detectable}}}`.
+    """From the A/A log-ratios of each benchmark, two at the least: `{run_alarms, cell_alarms,
+    thresholds: {percent: {run_alarms, cell_alarms}}, benchmarks: {name: {sd, bias, alarms,
+    detectable}}}`.
     Alarms are shares of the runs or of the verdicts, outside `thresholds` at the default threshold;
     `detectable` is a ratio.
 
@@ -86,9 +87,11 @@ def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
     """The smallest ratio over 1 that a run of `diff` of this benchmark alone distinguishes from 1
     with a power of 95 %. A change that exceeds a threshold by this factor is called slower at that
     threshold. Among many benchmarks the power is less, since a difference must stand out among
-    them."""
+    them. A bias may have either sign in a comparison, so it counts against the change."""
     low, high = 0.0, 1.0
-    drawn = [rng.choices(log_ratios, k=LOOKS[-1]) for _ in range(_DRAWS)]
+    mean = statistics.fmean(log_ratios)
+    least = [ratio - mean - abs(mean) for ratio in log_ratios]
+    drawn = [rng.choices(least, k=LOOKS[-1]) for _ in range(_DRAWS)]
     for _ in range(12):
         middle = (low + high) / 2
         seen = sum(_found([ratio + middle for ratio in run]) for run in drawn)

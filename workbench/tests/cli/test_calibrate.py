@@ -47,7 +47,7 @@ def test_a_calibration_is_kept_and_found_again(
         "toys.Sized.time_sized(2)",
     }
     for name, of in told["benchmarks"].items():
-        assert len(told["log_ratios"][name]) >= 2
+        assert len(told["log_ratios"][name]) >= 5
         assert of["sd"] > 0
         assert of["detectable"] > 1
 
@@ -72,7 +72,7 @@ def test_a_budget_for_one_restart_is_told_to_be_too_small(
     toys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["calibrate", "--bench", "steady", "--budget", "0.001"]) == 2
-    assert "no benchmark had two restarts; more --budget" in capsys.readouterr().err
+    assert "no benchmark had 5 restarts; more --budget, or a --bench" in capsys.readouterr().err
     assert not toys.exists()
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def test_the_smallest_change_found_grows_with_the_spread() -> None:
 
 def test_a_change_of_that_size_is_found_and_half_of_it_is_not_always() -> None:
     of = restarts(0.05)
+    of = [ratio - statistics.fmean(of) for ratio in of]
     smallest = calibration.detectable(of, random.Random(0)) - 1
     rng = random.Random(1)
 
@@ -37,6 +39,12 @@ def test_a_change_of_that_size_is_found_and_half_of_it_is_not_always() -> None:
 
     assert power(smallest) >= 0.9
     assert power(smallest / 2) < 0.9
+
+
+@pytest.mark.parametrize("bias", [0.02, -0.02])
+def test_no_change_smaller_than_a_bias_is_said_to_be_found(bias: float) -> None:
+    found = calibration.detectable(restarts(0.003, bias), random.Random(0))
+    assert math.exp(0.02) < found < math.exp(0.03)
 
 
 def test_a_steady_machine_raises_no_alarm_and_a_biased_one_does() -> None:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from command_line import rlox_opt
 from rich.console import Console
 from rlox_opt.harness import restarts
 from rlox_opt.history import records
-from rlox_opt.plan import comparing, end_to_end
+from rlox_opt.plan import comparing, counts, end_to_end
 from rlox_opt.project import cards
 from rlox_opt.system import plugins
 from rlox_opt.system.progress import Lines
@@ -108,6 +109,22 @@ def test_an_interruption_or_a_crash_leaves_a_record_of_what_was_read(
     assert records.records("P13", project.comparisons) == [], (
         "an incomplete record is nobody's figure"
     )
+
+
+def test_what_cannot_be_counted_keeps_its_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cannot(*_: Any) -> Any:
+        raise subprocess.CalledProcessError(101, "count")
+
+    monkeypatch.setattr(counts, "count", cannot)
+    cells = comparing.cells_of(card("P13"), ["n_envs=4", "n_envs=04"], pytest.fail)
+    assert len(cells) == 1  # of one size that is named twice
+    told = arguments(no_counts=False, no_record=True)
+    found = comparing.compare(card("P13"), cells, told, Lines(Console(quiet=True)))
+    assert found["complete"]
+    assert [row["restarts"] for row in found["results"]] == [5]
+    assert "exit status 101" in found["also"]["counting skipped"]
 
 
 def test_growth_is_the_exponent_of_the_time() -> None:

@@ -15,6 +15,7 @@ from rlox_opt.cli.ladder import unfinished
 from rlox_opt.plan import end_to_end
 from rlox_opt.plan.features import features
 from rlox_opt.project import cards
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.progress import Lines
 from rlox_opt.views.waterfall import waterfall
 
@@ -237,3 +238,16 @@ def test_a_bound_comes_from_the_newest_profile_of_such_a_run(
     assert (found["bound"], found["profile"]) == (1.2, "profiles/2026-01-02_m_sac")
     assert end_to_end.bound(project, CARDS["P5"], "ppo") is None
     assert end_to_end.bound(project, CARDS["P1"], "sac-prioritized") is None
+
+
+def test_a_profile_that_cannot_be_read_is_told_before_anything_is_trained(
+    tmp_path: Path,
+) -> None:
+    ours = {name: str(getattr(projects.HERE, name)) for name in ("workloads", "cards")}
+    project = projects.of(tmp_path, **ours)
+    (tmp_path / "crates").symlink_to(projects.ROOT / "crates")
+    folder = tmp_path / "profiles" / "2026-01-01_m_sac"
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_text("{")
+    with pytest.raises(NotReadError, match=r"report\.json"):
+        end_to_end.compare(project, CARDS["P5"], "sac-prioritized", 5, Lines(Console(quiet=True)))

@@ -8,6 +8,7 @@ import hashlib
 import os
 import random
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,6 +59,7 @@ def compare(
 ) -> dict[str, Any]:
     """Measure one card and append its record. What was measured before a Ctrl-C is kept."""
     from rlox_opt.plan import counts
+    from rlox_opt.plan.extensions import BuildError
 
     start, also, complete, failed = time.monotonic(), dict[str, Any](), True, ""
     project: Project = arguments.project
@@ -91,7 +93,10 @@ def compare(
                 progress.note("counting instructions and allocations")
                 cores = len(os.sched_getaffinity(0))
                 timed = [one.cell for one in series]
-                counted = counts.count(project, timed, build["features"], cores)
+                try:
+                    counted = counts.count(project, timed, build["features"], cores)
+                except (BuildError, subprocess.CalledProcessError) as problem:
+                    also["counting skipped"] = str(problem)
             results = [result(s, counted) for s in series]
             if plugin and not left_out:
                 results += plugin.extra(
@@ -160,14 +165,14 @@ def beside(project: Project, card: Card) -> Beside:
 
 
 def cells_of(card: Card, sizes: Sequence[str] | None, error: Callable[[str], Any]) -> list[Cell]:
-    """The card's cells; with sizes, those of the workloads that have these sizes."""
+    """The card's cells, each once; with sizes, those of the workloads that have these sizes."""
     every = [
         Cell(card.id, workload, tuple(size.items()))
         for workload, sizes_ in card.sizes.items()
         for size in sizes_
     ]
     if not sizes:
-        return every
+        return [*dict.fromkeys(every)]
     cells = []
     for text in sizes:
         try:
@@ -179,7 +184,7 @@ def cells_of(card: Card, sizes: Sequence[str] | None, error: Callable[[str], Any
             names = sorted({",".join(f"{name}=N" for name, _ in cell.size) for cell in every})
             error(f"--sizes: is {text!r}, expected {card.id}'s {' or '.join(names)}, N > 0")
         cells += [Cell(card.id, workload, tuple(size.items())) for workload in sorted(fitting)]
-    return cells
+    return [*dict.fromkeys(cells)]
 
 
 Restart = Callable[[Sequence[Cell], float, int], Iterator[tuple[Cell, Reading]]]

@@ -227,7 +227,7 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
                 code = INTERRUPTED
                 break
     if arguments.json and results:
-        print(json.dumps(results if len(results) > 1 else results[0]))
+        print(json.dumps(results if len(chosen) > 1 else results[0]))
     else:
         for result in results:
             say("\n".join(sentences(result)))
@@ -237,6 +237,7 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
 def compare(project: Project, card: Card, algo: str, most: int, progress: Lines) -> dict[str, Any]:
     """The effect of one optimisation on a training run; after Ctrl-C, by the rounds so far."""
     before, after = variants_of(project, card)
+    limit = bound(project, card, algo)
     built = build_all(project, [before, after], progress)
     times: list[dict[str, float]] = []
     verdict, complete = "undecided", True
@@ -260,7 +261,7 @@ def compare(project: Project, card: Card, algo: str, most: int, progress: Lines)
         "verdict": verdict,
         "restarts": estimate.restarts,
         "complete": complete,
-        "bound": bound(project, card, algo),
+        "bound": limit,
     }
 
 

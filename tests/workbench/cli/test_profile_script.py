@@ -147,6 +147,18 @@ def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None
         (["ppo", "--nproc", "2", "--for", "0.5"], "--for 0.5: keeps nothing; use 1 or more"),
         (["ppo", "--nproc", "0"], "--nproc 0: trains nowhere; use 1 or more"),
         (
+            ["ppo", "--nproc", "2", "--serial", "--from", "3"],
+            "--from 3: keeps a part of a run, and --serial compares whole runs; leave one",
+        ),
+        (
+            [__file__, "--serial=--workers=0", "--for", "30"],
+            "--for 30: keeps a part of a run, and --serial compares whole runs; leave one",
+        ),
+        (
+            ["-m", "package/train.py"],
+            "-m package/train.py: is a path; leave out -m, or name the module with dots",
+        ),
+        (
             ["ppo", "--from", "3"],
             "--from: is of a profile of several processes; add --nproc or --vector",
         ),
@@ -169,6 +181,15 @@ def test_mistakes_are_told_in_a_line(
     assert ended.value.code == 2
     assert message in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", ["script", "train"])
+def test_the_help_says_what_does_not_go_together(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["profile", kind, "--help"])
+    assert "not with --from or --for" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.fixture

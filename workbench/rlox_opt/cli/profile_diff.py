@@ -54,7 +54,8 @@ def add_to(verbs: Any, project: Project) -> None:
     parser.add_argument("after", metavar="B", nargs="?", help="another")
     add = parser.add_argument
     add("--threshold", metavar="PERCENT", type=positive, default=2.0,
-        help="of a step: changes this small count as the same (default: 2)")  # fmt: skip
+        help="of a step: a change whose whole interval is within this counts as the same; any "
+        "other may count as more or less (default: 2)")  # fmt: skip
     add(
         "--runs",
         metavar="N",

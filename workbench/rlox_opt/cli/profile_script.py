@@ -15,13 +15,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rlox_opt.cli import profile_recording
 from rlox_opt.cli.arguments import FOLDER, check_out
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import workloads
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED, OWN_ERROR
 from rlox_opt.system.files import NotReadError, read_text, write
-from rlox_opt.system.numbers import real, whole
 from rlox_opt.system.output import say
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
@@ -79,7 +79,7 @@ def add_to(verbs: Any, project: Project) -> None:
         type=shlex.split,
         metavar="ARGUMENTS",
         help="run the program a second time with these arguments added, which make it use one "
-        "process, and tell what several processes cost",
+        "process, and tell what several processes cost; not with --from or --for",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
@@ -100,51 +100,11 @@ def add_to(verbs: Any, project: Project) -> None:
         metavar="FILE",
         help="a log with the program's own Timing report, to be shown beside this one",
     )
-    add_recording(parser)
+    profile_recording.add_to(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--out", type=Path, metavar="DIR", help="a new folder for the report")
     output.add_argument("--json", action="store_true", help="print report.json to stdout alone")
     parser.set_defaults(run=run, parser=parser)
-
-
-def add_recording(parser: argparse.ArgumentParser) -> None:
-    """The options that say what of a run is kept."""
-    add = parser.add_argument_group("several processes").add_argument
-    add(
-        "--sampler",
-        choices=("perf", "py-spy", "none"),
-        help="what looks on from outside, for the layers (perf where it works, else py-spy)",
-    )
-    add(
-        "--from",
-        type=real(0, 1e6, "seconds"),
-        default=0.0,
-        dest="from_s",
-        metavar="S",
-        help="keep what is after so many seconds of the run (0)",
-    )
-    add(
-        "--for",
-        type=real(0, 1e6, "seconds"),
-        dest="for_s",
-        metavar="S",
-        help="keep so many seconds (to the end; of a very long run only the last part)",
-    )
-    add(
-        "--every",
-        type=whole(1),
-        default=1,
-        metavar="N",
-        help="of N seconds keep the spans of one (1: of all)",
-    )
-    add(
-        "--torch",
-        type=real(0, 1e6, "seconds"),
-        default=0.0,
-        dest="torch_s",
-        metavar="S",
-        help="record torch's operators for so many seconds, which slows them (0)",
-    )
 
 
 def named(words: list[str], runs: Collection[str]) -> bool:
@@ -163,6 +123,11 @@ def named(words: list[str], runs: Collection[str]) -> bool:
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile the program; returns the exit code."""
+    profile_recording.check(arguments)
+    if arguments.module and "/" in arguments.script:
+        raise UsageError(
+            f"-m {arguments.script}: is a path; leave out -m, or name the module with dots"
+        )
     if not arguments.module and not Path(arguments.script).is_file():
         runs = ", ".join(workloads.names(arguments.project)) or "none"
         raise UsageError(
@@ -213,8 +178,6 @@ def profile(
     from rlox_opt.sampling.processes import samplers
     from rlox_opt.sampling.processes.launch import Options
 
-    if arguments.for_s is not None and arguments.for_s < 1:
-        raise UsageError(f"--for {arguments.for_s:g}: keeps nothing; use 1 or more")
     try:
         sampler = samplers.choose(arguments.sampler)
     except ValueError as error:
@@ -292,6 +255,7 @@ def _recorded(
     from rlox_opt.sampling.processes.launch import NotStartedError, launch, not_interrupted
     from rlox_opt.sampling.processes.report import report
     from rlox_opt.sampling.processes.run import read_run
+    from rlox_opt.sampling.processes.sampled import remove_spent
     from rlox_opt.system.machine import slug
     from rlox_opt.system.progress import reporter
     from rlox_opt.views import processes as shown
@@ -312,7 +276,8 @@ def _recorded(
             progress.end(f"exit status {alone.status}")
         progress.begin("report")
         with not_interrupted():
-            told, stacks = report(read_run(part / "run"), part / "trace.json", arguments.project)
+            read = read_run(part / "run")
+            told, stacks = report(read, part / "trace.json", arguments.project)
             told["versions"] |= getattr(arguments, "versions", {})
             if alone is not None:
                 _add_serial(told, part, alone)
@@ -328,6 +293,7 @@ def _recorded(
             }
             for file, content in texts.items():
                 write(part / file, content)
+            remove_spent(read)
             folder = _place(
                 part, arguments.out, f"{told['date']}_{slug(told['machine'])}_{_utf8(name)}"
             )

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlox_opt.cli import profile_script
+from rlox_opt.cli import profile_recording, profile_script
 from rlox_opt.sampling.workloads import Workloads
 from rlox_opt.system.scratch import scratch
 
@@ -31,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser, of: Workloads) -> None:
     add(
         "--serial",
         action="store_true",
-        help="train in one process as well, and tell what the processes cost",
+        help="train in one process as well, and tell what the processes cost; not with --from or "
+        "--for",
     )
-    profile_script.add_recording(parser)
+    profile_recording.add_to(parser)
 
 
 def asked(arguments: argparse.Namespace, of: Workloads) -> bool:
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace, job: Job, of: Workloads) -> int:
     """Profile the training as any other program; returns the exit code. Raises UsageError."""
     from rlox_opt.sampling.driver import environment
 
+    profile_recording.check(arguments)
     with scratch() as folder:
         spec = replace(job.spec, folder=str(folder))
         path = spec.save()

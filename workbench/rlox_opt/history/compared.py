@@ -75,7 +75,8 @@ class _Reading:
 class Compared:
     """Two sides. `rounds` says that the runs took turns, so that the n-th runs of both belong
     together. `steps` says that the times of a step can be compared. `band` is the change, as a
-    share of a step's time before, up to which a part counts as the same."""
+    share of a step's time before, within which a part's whole interval must lie for the part to
+    count as the same."""
 
     before: tuple[Run, ...]
     after: tuple[Run, ...]

@@ -57,6 +57,7 @@ def profile(project: Project, job: Job, progress: Progress) -> Findings:
         ChildError: the plain run failed, so that there is nothing to report.
     """
     started = time.perf_counter()
+    title = "plain run"  # also while that is being prepared
     findings = Findings(results.skeleton(project, job.spec, job.tools))
     estimates = [(tool, _START_UP_S + windows.longest(tool, job.seconds)) for tool in job.tools]
     progress.plan([("plain run", _START_UP_S * 2), *estimates])
@@ -110,12 +111,12 @@ def _tool(
     run = {"scalene": _scalene, "torch.profiler": _torch_profiler}.get(tool, _sampler)
     classifier = Classifier(project.settings.layers)
     module = {**SAMPLERS, "scalene": scalene}.get(tool)
-    missing: str | None = None if module is None else module.unavailable()
-    if missing:
-        reason, _, remedy = missing.partition("; ")
-        section |= {"status": "unavailable", "reason": reason, "remedy": remedy}
-        return missing
     try:
+        missing: str | None = None if module is None else module.unavailable()
+        if missing:
+            reason, _, remedy = missing.partition("; ")
+            section |= {"status": "unavailable", "reason": reason, "remedy": remedy}
+            return missing
         window = windows.planned(tool, job.seconds, results.sampled(findings))
         section |= window._asdict()
         spec = replace(job.spec, folder=str(folder), seconds=window.seconds)

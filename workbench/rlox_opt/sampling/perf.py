@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,12 +39,15 @@ STACK_BYTES = 8192  # of each stack; layers would need a quarter of them, flameg
 SETTLE_S = 0.0  # it samples from its first moment on
 SWITCH_RATE = 99  # stacks per second of threads that leave the CPU, to see what they wait for
 
-DATA, LOG = "perf.data", "perf.log"
+DATA, LOG, ASKED = "perf.data", "perf.log", "perf.json"
 CPU, SWITCH = "cpu-clock", "context-switches"
 _HEADER = re.compile(
     r"^\s*(?P<comm>.*?)\s+(?:(?P<pid>\d+)/)?(?P<tid>\d+)\s+(?P<s>\d+)\.(?P<ns>\d+):\s+(?P<event>.*?)\s*$"
 )
-_FRAME = re.compile(r"^\s*(?P<ip>[0-9a-f]+) (?P<name>.*) \((?P<module>.*?)\)$")
+# The thread that began, and not the one that is named before it, which made it.
+_BEGUN = re.compile(r"PERF_RECORD_FORK\((?P<pid>\d+):(?P<tid>\d+)\)")
+# The first " (/" begins the path, which may hold parentheses too; names hold other ones.
+_FRAME = re.compile(r"^\s*(?P<ip>[0-9a-f]+) (?P<name>(?:(?! \(/).)*) \((?P<module>.*?)\)$")
 
 
 @lru_cache(maxsize=1)
@@ -51,12 +55,15 @@ def unavailable() -> str | None:
     """Why perf cannot be used here, with the remedy; None: it can."""
     if shutil.which("perf") is None:
         return "perf is not installed; install linux-perf (Debian) or linux-tools (Ubuntu)"
-    probe = subprocess.run(
-        ["perf", "record", "-q", "-e", CPU, "-k", "CLOCK_MONOTONIC", "-o", "-", "--", "true"],
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    try:
+        probe = subprocess.run(
+            ["perf", "record", "-q", "-e", CPU, "-k", "CLOCK_MONOTONIC", "-o", "-", "--", "true"],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"perf fails here ({error})"
     if probe.returncode == 0:
         return None
     said = probe.stderr.decode(errors="replace")
@@ -84,7 +91,7 @@ def record(
     pid: int, folder: Path, rate: int, words: Sequence[str], **options: Any
 ) -> subprocess.Popen[bytes]:
     """`perf record` of a process, with further `words` for perf, and `options` of `Popen`."""
-    (folder / "perf.json").write_text(json.dumps({"pid": pid, "rate": rate}))
+    (folder / ASKED).write_text(json.dumps({"pid": pid, "rate": rate}))
     command = [
         *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
         *("--call-graph", f"dwarf,{STACK_BYTES}", "-e", f"{CPU}/freq={rate}/"),
@@ -92,6 +99,12 @@ def record(
         *("-p", str(pid), "-o", str(folder / DATA), *words),
     ]
     return onlooker.start(command, folder / LOG, **options)
+
+
+def switched_on(folder: Path) -> None:
+    """Note that a recording which began without sampling samples from now on."""
+    asked = json.loads((folder / ASKED).read_text())
+    (folder / ASKED).write_text(json.dumps(asked | {"on_ns": time.monotonic_ns()}))
 
 
 def load(folder: Path, classifier: Classifier, spans: SpanLog | None = None) -> Samples:
@@ -102,7 +115,7 @@ def load(folder: Path, classifier: Classifier, spans: SpanLog | None = None) -> 
     """
     if not (folder / DATA).exists():
         raise ValueError(onlooker.nothing("perf", folder / LOG))
-    asked = json.loads((folder / "perf.json").read_text())
+    asked = json.loads((folder / ASKED).read_text())
     with script(folder / DATA) as lines:
         return read(lines, asked["pid"], classifier, spans, asked["rate"])
 
@@ -119,7 +132,7 @@ def script(data: Path) -> Iterator[Iterable[str]]:
         with subprocess.Popen(
             [
                 *("perf", "script", "--ns", "--no-inline", "-F", fields, "-i", str(data)),
-                *("--show-switch-events", "--show-lost-events"),
+                *("--show-switch-events", "--show-task-events", "--show-lost-events"),
             ],
             stdout=subprocess.PIPE,
             stderr=log,
@@ -144,12 +157,15 @@ def read(
     return place(every, pid, classifier, log, rate, errors)
 
 
-def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[PerfEvent]], int]:
+def collect(
+    lines: Iterable[str], rate: float, on_ns: int = 0
+) -> tuple[dict[int, list[PerfEvent]], int]:
     """The samples and waits of each process in the text of `perf script`, and the number of lost
-    records. The process is 0 where the text does not name it."""
+    records. The process is 0 where the text does not name it. Sampling began at `on_ns`, or (0)
+    with the first record."""
     events: defaultdict[int, list[PerfEvent]] = defaultdict(list)
     lost = 0
-    for event in _intervals(_events(lines), 1 / rate):
+    for event in _intervals(_events(lines), 1 / rate, on_ns):
         if event.what == "lost":
             lost += 1
         else:
@@ -202,8 +218,8 @@ def place(
 
 @dataclass
 class PerfEvent:
-    """One record of perf. `what` is cpu (a sample), switch (a stack), out, preempted, in or lost;
-    off is made of an out and the next in, and stands for the time between."""
+    """One record of perf. `what` is cpu (a sample), switch (a stack), out, preempted, in, begun (a
+    thread) or lost; off is made of an out and the next in, and stands for the time between."""
 
     what: str
     comm: str
@@ -233,7 +249,8 @@ def _events(lines: Iterable[str]) -> Iterator[PerfEvent]:
         event, stack = None, []
         if (header := _HEADER.match(line)) and (what := _what(header["event"])):
             ns = int(header["s"]) * 1_000_000_000 + int(header["ns"].ljust(9, "0")[:9])
-            pid, tid = int(header["pid"] or 0), int(header["tid"])
+            of = _BEGUN.match(header["event"]) or header
+            pid, tid = int(of["pid"] or 0), int(of["tid"])
             event = PerfEvent(what, header["comm"], pid, tid, ns, ())
 
 
@@ -242,21 +259,26 @@ def _what(event: str) -> str | None:
         return "cpu"
     if event.startswith(SWITCH):
         return "switch"
-    if "LOST" in event:
+    if event.startswith("PERF_RECORD_LOST"):
         return "lost"
-    if "SWITCH" in event:
+    if event.startswith("PERF_RECORD_FORK"):
+        return "begun"
+    if event.startswith("PERF_RECORD_SWITCH"):
         return "in" if " IN" in event else "preempted" if "preempt" in event else "out"
     return None
 
 
-def _intervals(events: Iterable[PerfEvent], period_s: float) -> Iterator[PerfEvent]:
+def _intervals(events: Iterable[PerfEvent], period_s: float, on_ns: int) -> Iterator[PerfEvent]:
     """The samples with the CPU time that they stand for, and the waits ("off") with their length. A
-    wait that had not ended lasts to the end of the recording."""
+    wait that had begun before sampling lasts from `on_ns`, or (0) from the first record; one that
+    had not ended lasts to the end of the recording."""
     left: dict[int, PerfEvent] = {}  # threads that gave up the CPU, and are not back
     stacks: dict[int, tuple[Frame, ...]] = {}  # where each thread was when it last left the CPU
+    known: set[int] = set()  # threads that had a record, or did not exist before sampling
     last_ns = 0
     for event in events:
         last_ns = event.time_ns
+        on_ns = on_ns or last_ns
         match event.what:
             case "cpu":
                 event.weight = period_s
@@ -270,9 +292,17 @@ def _intervals(events: Iterable[PerfEvent], period_s: float) -> Iterator[PerfEve
                 stacks.pop(event.tid, None)
             case "in":
                 if out := left.pop(event.tid, None):
-                    yield _off(out, event.time_ns)
+                    yield _off(out, last_ns)
+                elif event.tid not in known and on_ns < last_ns:
+                    event.time_ns = on_ns
+                    yield _off(event, last_ns)
+            case "begun":
+                if not last_ns:  # perf's own account of a thread that was there before
+                    continue
             case _:
                 yield event
+                continue
+        known.add(event.tid)
     for out in left.values():
         yield _off(out, last_ns)
 

@@ -39,7 +39,8 @@ HELD_UP = 1.4
 
 _NOT_INSTALLED = "py-spy is not installed: pip install py-spy"
 _THREAD = re.compile(r"thread \((?P<id>[^)]*)\)(?:: (?P<name>.*))?$")
-_FRAME = re.compile(r"(?P<name>.*) \((?P<module>.*?)(?::(?P<line>\d+))?\)$")
+# The first " (/" begins the path, which may hold parentheses too; names hold other ones.
+_FRAME = re.compile(r"(?P<name>(?:(?! \(/).)*) \((?P<module>.*?)(?::(?P<line>\d+))?\)$")
 _SEPARATOR = re.compile(r";(?! )")  # "[usize; 1]" is one name
 _COUNTED = re.compile(r"Samples: (\d+) Errors: (\d+)")
 
@@ -51,13 +52,16 @@ def unavailable() -> str | None:
     if command is None:
         return _NOT_INSTALLED
     allow_ptrace()
-    probe = subprocess.run(
-        [command, "dump", "--nonblocking", "--pid", str(os.getpid())],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    try:
+        probe = subprocess.run(
+            [command, "dump", "--nonblocking", "--pid", str(os.getpid())],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"py-spy fails here ({error}); try `py-spy dump` by hand"
     if probe.returncode == 0:
         return None
     if "ermission" in probe.stderr or "not permitted" in probe.stderr:
@@ -114,9 +118,11 @@ def load(
     *,
     parts: bool = False,
     made: str = UNKNOWN,
+    pid: int = 0,
 ) -> Samples:
     """Read what `attach` left in the folder. `spans` is not needed: lines show the phases, and with
-    `parts` also the part of torch's work. `made` is the owner of code made at run time.
+    `parts` also the part of torch's work. `made` is the owner of code made at run time. The thread
+    `pid` is the main one, whatever the program calls it.
 
     Raises:
         ValueError: there is no profile; the message ends with what py-spy printed.
@@ -131,7 +137,7 @@ def load(
         for line in lines:
             stack, _, count = line.rstrip("\n").rpartition(" ")
             if stack and count.isdigit() and SETTLING not in stack:
-                seen.append((*_stack(stack, samples.period_s, parts), int(count)))
+                seen.append((*_stack(stack, samples.period_s, parts, str(pid)), int(count)))
     if any(stack.part == BACKWARD for _, stack, _ in seen):  # gradients are used
         seen = [(who, stack._replace(part=stack.part or GRAD), n) for who, stack, n in seen]
     layers = layers_of([stack for _, stack, _ in seen], classifier, made)
@@ -142,16 +148,18 @@ def load(
     return samples
 
 
-def _stack(text: str, period_s: float, parts: bool) -> tuple[str, Stack]:
-    """The name of a thread, and its stack."""
+def _stack(text: str, period_s: float, parts: bool, main: str) -> tuple[str, Stack]:
+    """The name of a thread, and its stack; `main` is the id of the main thread."""
     head, *rest = _SEPARATOR.split(text)
     if head.startswith("process "):  # one of several; its command may contain separators too
         while rest and not _THREAD.match(head):
             head, *rest = rest
     match = _THREAD.match(head)
-    thread = (match["name"] or match["id"]) if match else MAIN_THREAD
+    thread = MAIN_THREAD
     if match is None:
         rest.insert(0, head)
+    elif match["id"] != main:
+        thread = match["name"] or match["id"]
     full = tuple(_frame(text) for text in rest)
     python = tuple(frame for frame in full if is_python(frame))
     part = part_by_line(python) if parts else ""

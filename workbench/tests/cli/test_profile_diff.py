@@ -59,6 +59,11 @@ def test_the_same_is_no_regression_and_faster_is_none_either(tmp_path: Path) -> 
     assert rlox_opt("profile", "diff", a, c).returncode == 0
 
 
+def test_the_help_says_what_the_threshold_decides() -> None:
+    told = " ".join(rlox_opt("profile", "diff", "--help").stdout.split())
+    assert "a change whose whole interval is within this counts as the same" in told
+
+
 def test_one_run_a_side_cannot_tell_and_says_what_would(tmp_path: Path) -> None:
     a, b = folder(tmp_path / "a", LAYERS), folder(tmp_path / "b", LAYERS | {"rust": 40.0})
     done = rlox_opt("profile", "diff", a, b)

@@ -125,3 +125,50 @@ def test_a_wait_that_does_not_end_lasts_to_the_end_of_the_recording() -> None:
     )
     (wait,) = read(text).samples
     assert (wait.layer, wait.weight) == ("idle", pytest.approx(3.5))
+
+
+BEFORE = (
+    "python 7/9 1.000000000: PERF_RECORD_SWITCH OUT preempt\n"
+    "python 7/7 1.500000000: PERF_RECORD_FORK(7:8):(7:7)\n"
+    "python 7/8 2.000000000: PERF_RECORD_SWITCH IN\n"
+    "python 7/9 2.500000000: PERF_RECORD_SWITCH IN\n"
+    "python 7/7 4.000000000: PERF_RECORD_SWITCH IN\n"
+    "python 7/7 4.500000000: PERF_RECORD_SWITCH OUT preempt\n"
+    "python 7/7 5.000000000: PERF_RECORD_SWITCH IN\n"
+)
+
+
+@pytest.mark.parametrize(("on_ns", "waited_s"), [(0, 3.0), (500_000_000, 3.5)])
+def test_a_wait_that_had_begun_before_sampling_lasts_from_when_that_was_switched_on(
+    on_ns: int, waited_s: float
+) -> None:
+    events, _ = perf.collect(BEFORE.splitlines(keepends=True), 1000, on_ns)
+    (wait,) = events[7]  # none of a thread that was preempted, or that began only then
+    assert (wait.what, wait.tid, wait.weight) == ("off", 7, pytest.approx(waited_s))
+    assert wait.time_ns + wait.waited_ns == 4_000_000_000
+
+
+def test_threads_of_which_perf_says_that_they_were_there_have_not_begun() -> None:
+    there = "python 7/7 0.000000000: PERF_RECORD_FORK(7:7):(1:1)\n"
+    events, _ = perf.collect((there + BEFORE).splitlines(keepends=True), 1000)
+    (wait,) = events[7]
+    assert wait.weight == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("step", "/home/u/Dropbox (Work)/p/x.so"),
+        ("f(int)", "/usr/lib/x.so"),
+        ("std::function<void (int)>::operator()(int) const", "/home/u/Dropbox (Work)/p/x.so"),
+        ("<impl A for ([u8; 3], B)>::f", "/src/x.so"),
+        ("step", "/dev/zero (deleted)"),
+        ("schedule", "[kernel.kallsyms]"),
+        ("f(int)", "[unknown]"),
+    ],
+)
+def test_names_and_paths_may_hold_parentheses(name: str, module: str) -> None:
+    text = f"python 7/7 1.000000000: cpu-clock/freq=99/: \n\t 1 {name} ({module})\n\n"
+    events, _ = perf.collect(text.splitlines(keepends=True), 99)
+    ((frame,),) = (event.frames for event in events[7])
+    assert (frame.name, frame.module) == (name, module)

@@ -54,6 +54,22 @@ def test_a_semicolon_inside_a_name_does_not_cut_the_stack(tmp_path: Path) -> Non
     assert sample.frames == (Frame("f<[usize; 1]>", "lib.so"),)
 
 
+@pytest.mark.parametrize(
+    ("text", "frame"),
+    [
+        ("f (/home/u/Dropbox (Work)/p/a.py:3)", Frame("f", "a.py", 3)),
+        ("f(int) (/usr/lib/x.so)", Frame("f(int)", "x.so")),
+        ("A::operator()(int) (/home/u/D (W)/x.so)", Frame("A::operator()(int)", "x.so")),
+        ("<impl A for ([u8; 3], B)>::f (/a/x.so)", Frame("<impl A for ([u8; 3], B)>::f", "x.so")),
+        ("<module> (<string>:1)", Frame("<module>", "<string>", 1)),
+    ],
+)
+def test_names_and_paths_may_hold_parentheses(text: str, frame: Frame, tmp_path: Path) -> None:
+    (tmp_path / "pyspy.raw").write_text(f"thread (1): MainThread;{text} 1\n")
+    (sample,) = pyspy.load(tmp_path, CLASSIFIER).samples
+    assert sample.frames == (frame,)
+
+
 def test_the_name_of_a_process_is_no_frame_whatever_its_command_holds(tmp_path: Path) -> None:
     process = 'process 7:"python -c import a;a.main()"'
     (tmp_path / "pyspy.raw").write_text(f"{process};thread (7);f (/a/b.py:3) 2\n")

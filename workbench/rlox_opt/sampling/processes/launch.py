@@ -202,7 +202,7 @@ def _drain(process: subprocess.Popen[bytes]) -> None:
     while process.poll() is not None and time.monotonic() < deadline:
         try:
             os.killpg(process.pid, 0)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):  # at most another user's are left
             return
         time.sleep(0.02)
 
@@ -210,7 +210,7 @@ def _drain(process: subprocess.Popen[bytes]) -> None:
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
     """Pass Ctrl-C on to the whole program. Its first process is ended if it ignores that; the
     others may still write what they recorded."""
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGINT)
     try:
         process.wait(_GRACE_S)

@@ -207,11 +207,13 @@ class About:
 
 @dataclass
 class RecordedRun:
-    """A folder that was read: what `run.json` says, and the processes, the earliest first."""
+    """A folder that was read: what `run.json` says, and the processes, the earliest first. `spent`
+    are files of the samplers that nobody needs once the report is there."""
 
     folder: Path
     about: About
     processes: list[RecordedProcess]
+    spent: list[Path] = field(default_factory=list)
 
     def channel(self, name: Name) -> str:
         """The channel of a wait or send by the name of its receiving end, which both sides

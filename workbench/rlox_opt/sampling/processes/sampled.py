@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections import defaultdict
@@ -30,18 +31,28 @@ _FULL = "size limit reached"  # what perf prints when it stops at its --max-size
 
 
 def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
-    """Write the samples of every process into the run's folder, and remove the sampler's own files
-    unless they cannot be read. Returns sentences on what is missing."""
+    """Write the samples of every process into the run's folder. Returns sentences on what is
+    missing. What was read of the samplers' own files is noted in `run.spent`."""
     data = run.folder / perf.DATA
     if data.exists():
         return _read_perf(run, data, classifier)
     by_pyspy = run.about.sampler == samplers.PySpy.name
     young = _too_young(run) if by_pyspy else []
     watch = Watch.load(run.folder) if by_pyspy else Watch({})
-    said = [_read_pyspy(run.folder, process, classifier, watch) for process in run.processes]
+    said = [_read_pyspy(run, process, classifier, watch) for process in run.processes]
     if run.about.sampler == samplers.Perf.name:
         return [onlooker.nothing("perf", run.folder / perf.LOG)]
     return [*(sentence for sentence in said if sentence), *young]
+
+
+def remove_spent(run: RecordedRun) -> None:
+    """Remove what was read of the samplers' own files, as far as this user may."""
+    for path in run.spent:
+        with contextlib.suppress(OSError):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 def _too_young(run: RecordedRun) -> list[str]:
@@ -63,14 +74,15 @@ def _too_young(run: RecordedRun) -> list[str]:
 
 
 def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str]:
-    rate = json.loads((run.folder / "perf.json").read_text(encoding="utf-8"))["rate"]
+    asked = json.loads((run.folder / perf.ASKED).read_text(encoding="utf-8"))
+    rate = asked["rate"]
     events: dict[int, list[PerfEvent]] = {}
     lost = 0
     missing = []
     failed = False
     try:
         with perf.script(data) as lines:
-            events, lost = perf.collect(lines, rate)
+            events, lost = perf.collect(lines, rate, asked.get("on_ns", 0))
     except ValueError as error:
         failed = True
         until = "layers are of what it read until then" if events else "layers are not known"
@@ -88,7 +100,7 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
             log = log_of(process)
             named = _all_threads(process, log)
             samples = perf.place(own, pid, classifier, named, rate, noted=Beside(process))
-            samples.samples = list(_recorded(process, samples.samples))
+            samples.samples = list(_recorded(process, samples))
             if samples.samples:
                 write_samples(run.folder, process.key, samples)
             elif process.recorded and _cpu_s(own) > _PASSING_S:
@@ -115,10 +127,8 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
             f"Processes that are not Python, or were started without this run's PYTHONPATH, are "
             f"not in the figures: {', '.join(others[:_MOST_NAMED])}."
         )
-    if not failed:
-        data.unlink()
-        for pid in by_pid:  # names of code compiled at run time, which perf has read by now
-            Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+    if not failed:  # the maps name code that was compiled at run time, for perf alone
+        run.spent += [data, *(Path(f"/tmp/perf-{pid}.map") for pid in by_pid)]
     return missing
 
 
@@ -148,35 +158,41 @@ def _all_threads(process: RecordedProcess, log: SpanLog) -> SpanLog:
     return log
 
 
-def _recorded(process: RecordedProcess, samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples from times in which spans were kept; the phase of others is not known."""
-    for sample in samples:
-        time_ns = sample.time_ns or 0
-        if any(begin <= time_ns <= end for begin, end in process.recorded):
-            yield sample
+def _recorded(process: RecordedProcess, samples: Samples) -> Iterator[Sample]:
+    """The samples from times in which spans were kept; the phase of others is not known. A wait,
+    which was timed and not sampled, counts for as long as it lies in such times."""
+    for sample in samples.samples:
+        from_ns = sample.time_ns or 0
+        if abs(sample.weight - samples.period_s) < 1e-9:
+            if any(begin <= from_ns <= end for begin, end in process.recorded):
+                yield sample
+            continue
+        until_ns = from_ns + round(sample.weight * 1e9)
+        for begin, end in process.recorded:
+            first, last = max(begin, from_ns), min(end, until_ns)
+            if first < last:
+                yield sample._replace(weight=(last - first) * 1e-9, time_ns=first)
 
 
 def _read_pyspy(
-    folder: Path, process: RecordedProcess, classifier: Classifier, watch: Watch
+    run: RecordedRun, process: RecordedProcess, classifier: Classifier, watch: Watch
 ) -> str | None:
-    left = folder / f"{process.key}.py-spy"
+    left = run.folder / f"{process.key}.py-spy"
     if not left.exists():
         return None
+    run.spent.append(left)
+    rate, made, pid = samplers.PYSPY_RATE, made_by(process), process.header.pid
     try:
-        samples: Samples = pyspy.load(
-            left, classifier, rate=samplers.PYSPY_RATE, parts=True, made=made_by(process)
-        )
+        samples = pyspy.load(left, classifier, rate=rate, parts=True, made=made, pid=pid)
     except ValueError as error:
         return f"{process.title}: {error}"
-    finally:
-        shutil.rmtree(left)
     names = {str(thread.native_id): thread.name for thread in process.threads.values()}
     samples.samples = [
         _told_from_work(sample)._replace(thread=names.get(sample.thread, sample.thread))
         for sample in samples.samples
     ]
     samples.samples = weighed(samples, process, watch, classifier)
-    write_samples(folder, process.key, samples)
+    write_samples(run.folder, process.key, samples)
     return None
 
 

@@ -88,6 +88,8 @@ class Perf(Sampler):
 
     def switch(self, on: bool) -> None:
         """Switch sampling on or off; returns when that is done."""
+        if on:
+            perf.switched_on(self._folder)
         self._tell("enable" if on else "disable")
         self._on = on
 

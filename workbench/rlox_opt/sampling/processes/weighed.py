@@ -27,9 +27,9 @@ def weighed(
     samples: Samples, process: RecordedProcess, watch: Watch, classifier: Classifier
 ) -> list[Sample]:
     """The samples of a process. The sum of each thread's weights does not change."""
-    tids: defaultdict[str, list[int | None]] = defaultdict(list)
-    for thread in process.threads.values():
-        tids[thread.name].append(thread.native_id)
+    tids: defaultdict[str, set[int | None]] = defaultdict(set)
+    for thread in process.threads.values():  # a renamed main thread has several numbers
+        tids[thread.name].add(thread.native_id)
     by_thread: defaultdict[str, list[Sample]] = defaultdict(list)
     for sample in samples.samples:
         by_thread[sample.thread].append(sample)
@@ -37,7 +37,7 @@ def weighed(
     lost = samples.errors / looks if looks else 0.0
     found: list[Sample] = []
     for name, own in by_thread.items():
-        (tid, *others) = tids.get(name, [None])
+        (tid, *others) = tids.get(name, {None})
         seen = None if tid is None or others else watch.of(process.header.pid, tid)
         spent = None if seen is None else _spent(seen, process.begin_ns, process.end_ns)
         found += own if spent is None else _of_thread(own, spent, lost, classifier)

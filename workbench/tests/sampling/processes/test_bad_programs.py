@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from command_line import rlox_opt
 
+from rlox_opt.sampling import perf
 from rlox_opt.sampling.processes import samplers
 
 # Seconds of the processor: who shares it with others gets less of it than the clock says.
@@ -118,3 +119,40 @@ def test_a_program_that_ends_before_it_is_sampled_is_told(tmp_path: Path) -> Non
     assert report["ranking"] or report["warnings"] == [
         "Nothing was sampled, so no layers are known. Give the program more to do."
     ]
+
+
+JOINS = """\
+import threading, time
+
+def work(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(10_000))
+
+def both():
+    work(3)
+    late = threading.Thread(target=work, args=(0.5,))
+    late.start()
+    late.join()
+
+thread = threading.Thread(target=both)
+thread.start()
+thread.join()
+work(0.2)
+"""
+
+
+@pytest.mark.skipif(perf.unavailable() is not None, reason=str(perf.unavailable()))
+def test_a_thread_that_waits_since_before_it_is_sampled_waits(tmp_path: Path) -> None:
+    status, report = reported(tmp_path, JOINS, "--sampler", "perf", "--from", "1")
+    assert status == 0, report["incomplete"]
+    (process,) = report["processes"]
+    idle = [
+        sum(layer["share"] for layer in thread["layers"] if layer["name"] == "idle")
+        for thread in process["threads"]
+    ]
+    main, *others = idle
+    assert main > 0.8
+    assert len(others) == 2
+    assert max(others) < 0.5  # also of the thread that began only then
+    assert not (tmp_path / "report" / "run" / perf.DATA).exists()

@@ -31,6 +31,12 @@ def test_a_program_without_rlox_is_recorded_as_well(tmp_path: Path) -> None:
     assert [name.on for name in process.names.values()] == ["sleep"]
 
 
+def test_what_a_process_runs_with_is_told_although_its_time_is_not_kept(tmp_path: Path) -> None:
+    (process,) = run_program(tmp_path, "pass", start_ns=2**62).processes
+    assert not process.recorded
+    assert process.loaded["versions"]["python"] == sys.version.split()[0]
+
+
 def test_a_folder_that_cannot_be_written_does_not_harm_the_program(tmp_path: Path) -> None:
     env = environment(tmp_path / "not there")
     done = subprocess.run(

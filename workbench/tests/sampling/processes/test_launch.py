@@ -84,6 +84,20 @@ def test_a_signal_while_the_program_ends_is_not_heeded(tmp_path: Path, heeded: N
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == 3
 
 
+def test_where_only_another_users_processes_are_left_the_run_is_written(
+    tmp_path: Path, heeded: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "killpg", forbidden)
+    program = (
+        "import pathlib, sys, time\npathlib.Path(sys.argv[1], 'ready').touch()\ntime.sleep(0.5)\n"
+    )
+    assert interrupted(program, tmp_path) == Exit(0, True)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == 0
+
+
 def test_workers_that_end_later_than_the_first_process_are_not_killed(tmp_path: Path) -> None:
     program = (
         "import os, pathlib, signal, sys, time\n"

@@ -138,6 +138,13 @@ def test_conditions_and_events_can_be_made_of_it(noted: Any) -> None:
         assert condition.wait_for(lambda: bool(done), timeout=10)
 
 
+def test_locks_are_instances_of_what_makes_them_and_other_things_are_not(noted: Any) -> None:
+    kind: Any = threading.Lock
+    assert isinstance(threading.Lock(), kind)
+    assert isinstance(threading._allocate_lock(), kind)  # type: ignore[attr-defined]
+    assert not isinstance(threading.RLock(), kind)
+
+
 def test_locks_of_the_standard_library_stay_as_they_are(noted: Any) -> None:
     import queue
 

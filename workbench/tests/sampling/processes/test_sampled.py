@@ -10,7 +10,8 @@ from recorded import Record, by_hand
 from toy_projects import CLASSIFIER
 
 from rlox_opt.sampling import perf
-from rlox_opt.sampling.processes.sampled import read_samplers
+from rlox_opt.sampling.processes import samplers
+from rlox_opt.sampling.processes.sampled import read_samplers, remove_spent
 from rlox_opt.sampling.processes.samples_file import read_samples
 from rlox_opt.sampling.samples import MAIN_THREAD
 
@@ -38,15 +39,31 @@ def test_who_receives_waits_and_threads_have_their_names(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize("name", ["trainer", "Thread-1 (f)"])
+def test_the_main_thread_is_known_by_its_id_whatever_its_name(name: str, tmp_path: Path) -> None:
+    main = Record(tmp_path, 7).until(1000)
+    left = tmp_path / f"{main.key}.py-spy"
+    left.mkdir()
+    (left / "pyspy.raw").write_text(STACKS.replace("MainThread", name))
+    assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
+    samples = read_samples(tmp_path, main.key)
+    assert samples is not None
+    assert {sample.thread for sample in samples.samples} == {MAIN_THREAD, "8"}
+
+
 def perf_said(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, times_s: list[float], status: int = 0
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    times_s: list[float],
+    status: int = 0,
+    first: str = "",
 ) -> None:
     """What perf leaves of a process 7 that ran at these times, in the folder of its run, and a
-    `perf script` that reads it and ends with `status`."""
+    `perf script` that reads it, after the lines `first`, and ends with `status`."""
     rate = 99
     (folder / perf.DATA).write_bytes(b"PERFILE2")
     (folder / "perf.json").write_text(json.dumps({"pid": 7, "rate": rate}))
-    told = "".join(
+    told = first + "".join(
         f"python 7/7  {at:.9f}: cpu-clock/freq={rate}/: \n\t 1 step (/home/env.py)\n\n"
         for at in times_s
     )
@@ -87,7 +104,63 @@ def test_samples_of_times_that_were_kept_are_not_missed(
     samples = read_samples(tmp_path, record.key)
     assert samples is not None
     assert [sample.phase for sample in samples.samples] == ["a"] * 99
+
+
+def test_what_was_read_stays_until_the_report_is_there_and_what_is_anothers_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlink(path: Path, **_: bool) -> None:
+        if path.suffix == ".map":
+            raise PermissionError(1, "Operation not permitted", str(path))
+        os.unlink(path)  # noqa: PTH108
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    Record(tmp_path, 7).span("a", 0, 5000).until(5000)
+    perf_said(tmp_path, monkeypatch, [1 + n / 99 for n in range(99)])
+    run = by_hand(tmp_path)
+    assert read_samplers(run, CLASSIFIER) == []
+    assert (tmp_path / perf.DATA).exists()
+    assert Path("/tmp/perf-7.map") in run.spent
+    remove_spent(run)
     assert not (tmp_path / perf.DATA).exists()
+
+
+def waits_of(folder: Path, key: str) -> list[tuple[float, float]]:
+    """When each wait began, and how long it lasted, in seconds."""
+    samples = read_samples(folder, key)
+    assert samples is not None
+    found = [sample for sample in samples.samples if sample.layer == "idle"]
+    return [((sample.time_ns or 0) / 1e9, sample.weight) for sample in found]
+
+
+def test_a_wait_counts_for_as_long_as_it_lies_in_times_that_were_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = 10**9
+    record = Record(tmp_path, 7).span("a", 60_100, 64_000)
+    record.write(recorded=[60 * s, 61 * s]).write(recorded=[63 * s, 65 * s])
+    record.write(end=[65 * s, "exit"])
+    wait = "python 7/7 59.5: PERF_RECORD_SWITCH OUT\npython 7/7 63.5: PERF_RECORD_SWITCH IN\n"
+    perf_said(tmp_path, monkeypatch, [63.6, 62.0], first=wait)
+    assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
+    waits = waits_of(tmp_path, record.key)
+    assert waits == [(60.0, pytest.approx(1.0)), (63.0, pytest.approx(0.5))]
+
+
+def test_a_wait_that_had_begun_before_sampling_lasts_from_when_that_was_switched_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Record(tmp_path, 7).write(recorded=[0, 1 << 60]).write(end=[1 << 60, "exit"])
+    perf_said(tmp_path, monkeypatch, [])
+    sampler = samplers.Perf()
+    monkeypatch.setattr(sampler, "_folder", tmp_path, raising=False)
+    monkeypatch.setattr(sampler, "_tell", lambda _: None)
+    sampler.switch(True)
+    on_s = json.loads((tmp_path / perf.ASKED).read_text())["on_ns"] * 1e-9
+    (tmp_path / "told").write_text(f"python 7/7 {on_s + 2:.9f}: PERF_RECORD_SWITCH IN\n")
+    assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
+    ((began_s, lasted_s),) = waits_of(tmp_path, record.key)
+    assert (began_s, lasted_s) == (pytest.approx(on_s), pytest.approx(2.0, abs=1e-3))
 
 
 @pytest.mark.parametrize("read", [0, 10])

@@ -2,6 +2,7 @@
 was watched; what it worked at is divided as it was sampled."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,6 +120,14 @@ def test_a_thread_that_was_hardly_watched_counts_as_it_was_sampled(
     samples = sampled(python=3, idle=1)
     for watch in (Watch({}), watched(process, ["lock"] * 20)):
         assert weighed(samples, process, watch, CLASSIFIER) == samples.samples
+
+
+def test_a_main_thread_that_was_renamed_counts_as_it_was_watched(tmp_path: Path) -> None:
+    Record(tmp_path, PID).thread(1, PID, "trainer").until(1000)
+    (renamed,) = by_hand(tmp_path).processes
+    watch = watched(renamed, ["running"] * 50 + ["lock"] * 50)
+    found = weighed(sampled(python=4), renamed, watch, CLASSIFIER)
+    assert shares(found) == pytest.approx({"python": 0.5, "idle": 0.5})
 
 
 def test_a_wait_that_belongs_to_work_in_parallel_is_a_wait(process: RecordedProcess) -> None:

@@ -34,10 +34,17 @@ class Locks:
     def install(self) -> None:
         """Replace the constructors of locks. Locks that exist already are not recorded."""
         original, locks = threading.Lock, self
+        theirs = type(original())
 
-        class Made:
+        class Kind(type):
+            """Takes for an instance what a program takes for a lock, noted or not."""
+
+            def __instancecheck__(cls, instance: Any) -> bool:
+                return isinstance(instance, (Lock, theirs))
+
+        class Made(metaclass=Kind):
             """A class, since from Python 3.13 `threading.Lock` is one: a program may write
-            `Lock | None`."""
+            `Lock | None`, or ask whether something is an instance of it."""
 
             def __new__(cls) -> Any:
                 made, frame = original(), sys._getframe(1)

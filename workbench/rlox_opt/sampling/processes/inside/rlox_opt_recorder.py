@@ -204,7 +204,10 @@ class Recorder:
                     del track.data[:words]
                     entries.append({source.what: [source.number, track.thread, encode(data)]})
         entries += self.gauges.take(now)
-        entries = [*entries, {"recorded": [self._flushed, now]}] if wanted else []
+        if wanted:
+            entries.append({"recorded": [self._flushed, now]})
+        else:  # what the process runs with is seldom told, so it is kept at all times
+            entries = [entry for entry in entries if "loaded" in entry]
         self._flushed, self._flushes = now, self._flushes + 1
         if slow:
             entries += [{"clock": read_clock()}, {"totals": self._totals()}]

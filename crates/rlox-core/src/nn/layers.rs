@@ -34,8 +34,7 @@ unsafe fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize
         #[cfg(target_arch = "x86_64")]
         while I::FMA && width == FLOATS && i + FLOATS <= n_in {
             let (from, to) = (&rows[i..], &mut to[i * ld + block..]);
-            // SAFETY: the caller has seen that the processor has the instructions of `I`. On this
-            // architecture those of AVX-512 are `WIDE`, and of the others AVX2 alone has `FMA`.
+            // SAFETY: the processor has the instructions of `I`: `WIDE` is AVX-512, other `FMA` AVX2.
             unsafe {
                 if I::WIDE {
                     transpose_tile(from, n_in, to, ld);
@@ -87,8 +86,7 @@ fn transpose_tile(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) 
     }
 }
 
-/// Transposes 16 x 16 elements as four squares of 8 x 8. In a square, rows are interleaved, then pairs
-/// of elements, then halves of registers. Copying single elements takes four times as long.
+/// Transposes 16 x 16 elements as four squares of 8 x 8, each by three rounds of shuffles.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn transpose_squares(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) {

@@ -127,12 +127,15 @@ class Contest:
             log.info(f"Times of {of.results.commit_hash[:8]} in {env.name}")
             with log.indent():
                 for name, about in times.items():
+                    # What was not measured keeps the results that it has.
+                    chosen = {number for number, row in rows[name].items() if row not in left_out}
+                    if not chosen:
+                        continue
                     of.results.add_result(
                         about,
                         _as_asv(about, which, compared, wrong),
                         record_samples=True,
-                        # What was not measured keeps the results that it has.
-                        selected_idx={n for n, row in rows[name].items() if row not in left_out},
+                        selected_idx=chosen,
                     )
                     log.step()
                     log.info(name, reserve_space=True)

@@ -276,8 +276,8 @@ def _recorded(
             progress.end(f"exit status {alone.status}")
         progress.begin("report")
         with not_interrupted():
-            read = read_run(part / "run")
-            told, stacks = report(read, part / "trace.json", arguments.project)
+            recorded = read_run(part / "run")
+            told, stacks = report(recorded, part / "trace.json", arguments.project)
             told["versions"] |= getattr(arguments, "versions", {})
             if alone is not None:
                 _add_serial(told, part, alone)
@@ -293,7 +293,7 @@ def _recorded(
             }
             for file, content in texts.items():
                 write(part / file, content)
-            remove_spent(read)
+            remove_spent(recorded)
             folder = _place(
                 part, arguments.out, f"{told['date']}_{slug(told['machine'])}_{_utf8(name)}"
             )

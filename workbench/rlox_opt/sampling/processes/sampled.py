@@ -7,6 +7,7 @@ import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.processes.samples_file import write_samples
 from rlox_opt.sampling.processes.watch import Watch
 from rlox_opt.sampling.processes.weighed import weighed
-from rlox_opt.sampling.samples import Sample, Samples
+from rlox_opt.sampling.samples import Sample
 from rlox_opt.sampling.spans import SpanLog
 
 _CONNECTION = "multiprocessing/connection.py"
@@ -99,8 +100,8 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
         for process, own in _shared(events.pop(pid, []), processes):
             log = log_of(process)
             named = _all_threads(process, log)
-            samples = perf.place(own, pid, classifier, named, rate, noted=Beside(process))
-            samples.samples = list(_recorded(process, samples))
+            kept = [*_recorded(process, own)]
+            samples = perf.place(kept, pid, classifier, named, rate, noted=Beside(process))
             if samples.samples:
                 write_samples(run.folder, process.key, samples)
             elif process.recorded and _cpu_s(own) > _PASSING_S:
@@ -158,20 +159,18 @@ def _all_threads(process: RecordedProcess, log: SpanLog) -> SpanLog:
     return log
 
 
-def _recorded(process: RecordedProcess, samples: Samples) -> Iterator[Sample]:
-    """The samples from times in which spans were kept; the phase of others is not known. A wait,
-    which was timed and not sampled, counts for as long as it lies in such times."""
-    for sample in samples.samples:
-        from_ns = sample.time_ns or 0
-        if abs(sample.weight - samples.period_s) < 1e-9:
-            if any(begin <= from_ns <= end for begin, end in process.recorded):
-                yield sample
-            continue
-        until_ns = from_ns + round(sample.weight * 1e9)
+def _recorded(process: RecordedProcess, events: Iterable[PerfEvent]) -> Iterator[PerfEvent]:
+    """The events from times in which spans were kept; the phase of others is not known. A wait
+    counts for as long as it lies in such times."""
+    for event in events:
+        until_ns = event.time_ns + event.waited_ns
         for begin, end in process.recorded:
-            first, last = max(begin, from_ns), min(end, until_ns)
-            if first < last:
-                yield sample._replace(weight=(last - first) * 1e-9, time_ns=first)
+            first, last = max(begin, event.time_ns), min(end, until_ns)
+            if event.what == "off" and first < last:
+                yield replace(event, time_ns=first, weight=(last - first) * 1e-9)
+            elif event.what != "off" and first <= last:
+                yield event
+                break
 
 
 def _read_pyspy(

@@ -92,7 +92,11 @@ def test_where_only_another_users_processes_are_left_the_run_is_written(
 
     monkeypatch.setattr(os, "killpg", forbidden)
     program = (
-        "import pathlib, sys, time\npathlib.Path(sys.argv[1], 'ready').touch()\ntime.sleep(0.5)\n"
+        "import pathlib, sys, time\n"
+        "ready = pathlib.Path(sys.argv[1], 'ready')\n"
+        "ready.touch()\n"
+        "while ready.exists():\n"  # until the interruption
+        "    time.sleep(0.01)\n"
     )
     assert interrupted(program, tmp_path) == Exit(0, True)
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == 0

@@ -125,12 +125,12 @@ def test_what_was_read_stays_until_the_report_is_there_and_what_is_anothers_afte
     assert not (tmp_path / perf.DATA).exists()
 
 
-def waits_of(folder: Path, key: str) -> list[tuple[float, float]]:
-    """When each wait began, and how long it lasted, in seconds."""
+def waits_of(folder: Path, key: str) -> list[tuple[float, float, str]]:
+    """When each wait began, how long it lasted, in seconds, and its phase."""
     samples = read_samples(folder, key)
     assert samples is not None
     found = [sample for sample in samples.samples if sample.layer == "idle"]
-    return [((sample.time_ns or 0) / 1e9, sample.weight) for sample in found]
+    return [((sample.time_ns or 0) / 1e9, sample.weight, sample.phase) for sample in found]
 
 
 def test_a_wait_counts_for_as_long_as_it_lies_in_times_that_were_kept(
@@ -144,7 +144,7 @@ def test_a_wait_counts_for_as_long_as_it_lies_in_times_that_were_kept(
     perf_said(tmp_path, monkeypatch, [63.6, 62.0], first=wait)
     assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
     waits = waits_of(tmp_path, record.key)
-    assert waits == [(60.0, pytest.approx(1.0)), (63.0, pytest.approx(0.5))]
+    assert waits == [(60.0, pytest.approx(1.0), ""), (63.0, pytest.approx(0.5), "a")]
 
 
 def test_a_wait_that_had_begun_before_sampling_lasts_from_when_that_was_switched_on(
@@ -159,7 +159,7 @@ def test_a_wait_that_had_begun_before_sampling_lasts_from_when_that_was_switched
     on_s = json.loads((tmp_path / perf.ASKED).read_text())["on_ns"] * 1e-9
     (tmp_path / "told").write_text(f"python 7/7 {on_s + 2:.9f}: PERF_RECORD_SWITCH IN\n")
     assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
-    ((began_s, lasted_s),) = waits_of(tmp_path, record.key)
+    ((began_s, lasted_s, _),) = waits_of(tmp_path, record.key)
     assert (began_s, lasted_s) == (pytest.approx(on_s), pytest.approx(2.0, abs=1e-3))
 
 

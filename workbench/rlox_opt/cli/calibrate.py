@@ -49,7 +49,8 @@ def add_to(verbs: Any, project: Project) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--budget", metavar="S", type=positive, default=1800.0, help="seconds at most; "
-        "where they do not suffice there are fewer restarts, five at the least (default: 1800)"
+        "where they do not suffice there are fewer restarts, and a benchmark with fewer than five "
+        "is left out (default: 1800)"
     )  # fmt: skip
     add_suite(parser, SUITE_OF_ONE)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")

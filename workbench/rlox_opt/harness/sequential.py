@@ -28,7 +28,8 @@ _SURE = 0.9  # the part of the remaining time that restarts may be planned for
 
 class More(NamedTuple):
     """What more time would bring. `settled` benchmarks would get their verdict in `seconds`, as far
-    as can be foreseen; `noisy` ones scatter too much to get one by the last look."""
+    as can be foreseen; `noisy` ones scatter too much to get one by the last look that they may
+    have."""
 
     settled: int
     seconds: float

@@ -90,8 +90,8 @@ def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
     them. A bias may have either sign in a comparison, so it counts against the change."""
     low, high = 0.0, 1.0
     mean = statistics.fmean(log_ratios)
-    least = [ratio - mean - abs(mean) for ratio in log_ratios]
-    drawn = [rng.choices(least, k=LOOKS[-1]) for _ in range(_DRAWS)]
+    against = [ratio - mean - abs(mean) for ratio in log_ratios]
+    drawn = [rng.choices(against, k=LOOKS[-1]) for _ in range(_DRAWS)]
     for _ in range(12):
         middle = (low + high) / 2
         seen = sum(_found([ratio + middle for ratio in run]) for run in drawn)

@@ -1,6 +1,7 @@
 """`rlox-opt calibrate`: measures a build against itself and keeps what it found."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table = 'package = "toy"\nsuite = "benchmarks"\nstate = "."'
     monkeypatch.chdir(toy_projects.write(tmp_path, table))
     monkeypatch.setattr(packages, "_CONTEST_S", 0.01)
-    monkeypatch.setattr(sequential, "LOOKS", (5,))
+    monkeypatch.setattr(calibrate, "Comparison", partial(sequential.Comparison, looks=(5,)))
     monkeypatch.setattr(calibration, "_DRAWS", 20)
     return tmp_path / "record"
 
@@ -36,7 +37,7 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_calibration_is_kept_and_found_again(
     toys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["calibrate", "--bench", "steady|Sized", "--budget", "3", "--json"]) == 0
+    assert main(["calibrate", "--bench", "steady|Sized", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (path,) = toys.glob("*/*_calibration.json")
     assert json.loads(path.read_text()) == told == calibration.newest(toys)
@@ -55,7 +56,7 @@ def test_a_calibration_is_kept_and_found_again(
 def test_for_people_it_says_what_can_be_told_apart(
     toys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["calibrate", "--bench", "steady", "--budget", "2"]) == 0
+    assert main(["calibrate", "--bench", "steady"]) == 0
     said = capsys.readouterr().out
     assert "found 95 times in 100" in said
     assert "toys.time_steady" in said

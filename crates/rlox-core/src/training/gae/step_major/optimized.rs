@@ -4,7 +4,8 @@
 //! The steps are cut into blocks of rows that fit into the first-level cache. In a block, the last line
 //! of environments is computed from its last row to its first. Their advantages stay in registers, since
 //! reading what was just written would take long. Then the line before it is computed from the same
-//! rows, which are still in the cache. So addresses fall throughout, and the processor fetches ahead.
+//! rows, which are still in the cache. Environments beyond whole lines come first, 1, 2, 4 or 8 at a
+//! time. Where a block is one row, addresses fall throughout, and the processor fetches ahead.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -15,8 +16,8 @@ use std::ops::Range;
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
 
-/// Elements of a block in each input. A block fits into the first-level cache, and a row this long is a
-/// block of its own: the processor follows few streams of addresses better than many.
+/// Elements of a block in each input. A block fits into the first-level cache, and a row of more than
+/// half as many is a block of its own: the processor follows few streams of addresses better than many.
 const NEAR: usize = 256;
 
 kernel! {

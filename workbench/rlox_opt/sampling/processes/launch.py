@@ -156,7 +156,11 @@ def launch(
             if about.interrupted:
                 _interrupt(process)
             about.end = about.end or Clock(*read_clock())
-            _drain(process)
+            about.outlived = _drain(process)
+            if about.outlived:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGTERM)
+                _drain(process)
             end_group(process)
             about.status = process.returncode
             try:
@@ -196,15 +200,17 @@ def _watch(
         progress.note(f"{elapsed:.0f} s, {len(keys(folder))} processes")
 
 
-def _drain(process: subprocess.Popen[bytes]) -> None:
-    """Let processes that the program leaves behind, such as multiprocessing's helpers, end."""
+def _drain(process: subprocess.Popen[bytes]) -> bool:
+    """Let processes that the program leaves behind, such as multiprocessing's helpers, end. Returns
+    whether some did not."""
     deadline = time.monotonic() + _HELPERS_S
     while process.poll() is not None and time.monotonic() < deadline:
         try:
             os.killpg(process.pid, 0)
         except (ProcessLookupError, PermissionError):  # at most another user's are left
-            return
+            return False
         time.sleep(0.02)
+    return process.poll() is not None
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:

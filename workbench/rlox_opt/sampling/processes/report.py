@@ -166,9 +166,14 @@ def _incomplete(
             f"what they did from then on is missing: {', '.join(who)}."
         )
     if killed := [p for p in wordless if p in shown and p.header.pid not in left]:
+        cause = (
+            "Ended by rlox-opt, since they still ran two seconds after the program's first process"
+            if run.about.outlived
+            else "Ended without a word, so killed"
+        )
         told.append(
-            "Ended without a word, so killed, and without what was recorded in the last quarter of "
-            f"a second: {', '.join(names[p.key] for p in killed)}."
+            f"{cause}, and without what was recorded in the last quarter of a second: "
+            f"{', '.join(names[p.key] for p in killed)}."
         )
     gone = [
         p

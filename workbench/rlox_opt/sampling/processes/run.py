@@ -191,7 +191,8 @@ def _take(
 @dataclass
 class About:
     """What `run.json` says. `options` are `launch.Options` and the run's `start_ns`. A run that has
-    not ended, or was killed, has no `end` and no `status`."""
+    not ended, or was killed, has no `end` and no `status`. `outlived`: processes that the first one
+    left behind were ended."""
 
     schema: int
     clock: Clock
@@ -202,6 +203,7 @@ class About:
     machine: dict[str, Any] = field(default_factory=dict)
     status: int | None = None
     interrupted: bool = False
+    outlived: bool = False
     end: Clock | None = None
 
 

@@ -156,3 +156,24 @@ def test_a_thread_that_waits_since_before_it_is_sampled_waits(tmp_path: Path) ->
     assert len(others) == 2
     assert max(others) < 0.5  # also of the thread that began only then
     assert not (tmp_path / "report" / "run" / perf.DATA).exists()
+
+
+def test_what_outlives_the_program_may_end_by_itself_and_who_ended_the_rest_is_told(
+    tmp_path: Path,
+) -> None:
+    program = """\
+import os, signal, subprocess, sys, time
+if len(sys.argv) == 1:
+    for what in ("stays", "leaves"):
+        subprocess.Popen([sys.executable, __file__, what])
+    time.sleep(1)
+    os._exit(0)
+if sys.argv[1] == "leaves":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+time.sleep(60)
+"""
+    status, report = reported(tmp_path, program, "--sampler", "none")
+    assert status == 0
+    assert len(report["processes"]) == 3
+    (sentence,) = (one for one in report["incomplete"] if "Ended by rlox-opt" in one)
+    assert "," not in sentence.rpartition(": ")[2]  # the one that ended by itself is whole

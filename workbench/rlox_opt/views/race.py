@@ -111,7 +111,8 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _ratio(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return units.MISSING
-    return units.estimate(found["ratio"], found["ci95"])
+    to_itself = found["ratio"] == 1 and found["ci95"] == [1, 1]
+    return "1×" if to_itself else units.estimate(found["ratio"], found["ci95"])
 
 
 def _reached(row: Mapping[str, Any]) -> str:

@@ -65,6 +65,7 @@ def test_shares_of_the_limit_are_paired_by_round_and_shown() -> None:
     assert "0.25× (0.25–0.25)" in race.markdown(found)
     assert "PPO on CartPole-v1" in race.markdown(found)
     assert "alone" not in race.markdown(raced())
+    assert "| sb3 | 101 | 1× |" in race.markdown(raced())  # to itself there is no interval
 
 
 def row(name: str, number: int, sps: float, reach_s: float | None) -> dict[str, Any]:

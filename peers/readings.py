@@ -4,6 +4,7 @@ run after run, in random order."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +45,9 @@ class Readings:
         self.where: Mapping[str, Any] = provenance(project, project.installed.build_info())
         self._worker, self._cases = worker, cases
         self._arguments, self._summary = arguments, summary
-        self._unfinished = Unfinished(self.home, self.name, code(project, self.where))
+        # Readings with the instructions capped are not taken together with others.
+        depends = [*code(project, self.where), os.environ.get("RLOX_INSTRUCTIONS")]
+        self._unfinished = Unfinished(self.home, self.name, depends)
         self._failed: list[str] = []
 
     def install(self, progress: Lines) -> None:

@@ -101,6 +101,15 @@ def test_a_case_that_fails_is_told_and_the_others_go_on(contest: Any) -> None:
     assert one.record()["table"] == [{"case": "abc", "threads": 1, "took": [3, 3]}]
 
 
+def test_readings_with_other_instructions_are_not_taken_together(
+    contest: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contest("ab").time(1, QUIET)
+    assert contest("ab").timed()
+    monkeypatch.setenv("RLOX_INSTRUCTIONS", "portable")
+    assert not contest("ab").timed()
+
+
 def test_readings_that_are_kept_are_not_taken_again(contest: Any) -> None:
     contest("ab", "abc").time(1, QUIET)
     again = contest("ab", "abc", "abcd")

@@ -310,7 +310,7 @@ def test_a_bug_that_stands_nowhere_or_twice_is_refused(tmp_path: Path, text: str
 class Scratch:
     """Every test ends as it is told to."""
 
-    outcome: Done | type[BaseException] | CompileError = Done(0, "ok", 1.0)
+    outcome: Done | type[BaseException] | CompileError | CannotTell = Done(0, "ok", 1.0)
 
     def __init__(self, project: Project, hear: Any) -> None:
         self.planted = False
@@ -338,6 +338,7 @@ class Scratch:
         (Done(0, "ok", 1.0), "nobody looks", "survived", 0),
         (Done(101, "the twins differ at character 7", 1.0), "nobody looks", "caught", 2),
         (CompileError("error[E0425]"), "", "did not compile", 2),
+        (CannotTell("pytest could not run the tests of the pairs"), "", "broke", 2),
     ],
 )
 def test_what_becomes_of_a_bug_decides_the_exit_code(

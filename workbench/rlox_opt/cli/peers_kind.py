@@ -134,16 +134,16 @@ def conclude(
         with reporter() as progress:
             of.install(progress)
             of.time(arguments.runs, progress)
+        for sentence in of.left_out():
+            say(sentence)
+        if not of.timed():
+            of.forget()
+            say(of.untimed)
+            return CANNOT_TELL
+        record = finish(of.record())
     except KeyboardInterrupt:
         say(f"{of.kept()}; the same command goes on from there")
         return INTERRUPTED
-    for sentence in of.left_out():
-        say(sentence)
-    if not of.timed():
-        of.forget()
-        say(of.untimed)
-        return CANNOT_TELL
-    record = finish(of.record())
     if not arguments.no_record:
         beside = {suffix: text(record) for suffix, text in report.beside.items()}
         path = write_record(record, folder, of.name, beside)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -144,6 +145,8 @@ def python_of(peer: Peer, environments: Path) -> Path:
         _uv("venv", "--quiet", "--clear", "--python", sys.executable, str(making))
         _uv("pip", "sync", "--quiet", "--require-hashes", "--python", str(making), str(peer.lock))
         try:
+            if target.exists() and not python.exists():  # its own interpreter was removed
+                shutil.rmtree(target)
             making.rename(target)
         except OSError:
             if not python.exists():  # another command with the same lock was not faster

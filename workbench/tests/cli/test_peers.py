@@ -227,5 +227,25 @@ def test_two_commands_at_once_make_one_environment(
     assert len(list((made_up / "cache" / "peers").iterdir())) == 1, "no half environment is left"
 
 
+def test_an_environment_whose_interpreter_was_removed_is_made_anew(
+    made_up: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (made_up / "locks").mkdir()
+    (made_up / "locks" / "x.lock").write_text("")
+    one = Peer("x", "", Path("driver.py"), "", made_up / "locks" / "x.lock")
+
+    def uv(*arguments: str) -> None:
+        if arguments[0] == "venv":
+            (Path(arguments[-1]) / "bin").mkdir()
+            (Path(arguments[-1]) / "bin" / "python").symlink_to(sys.executable)
+
+    monkeypatch.setattr(racing, "_uv", uv)
+    python = racing.python_of(one, made_up / "cache" / "peers")
+    python.unlink()
+    python.symlink_to(made_up / "gone")
+    assert racing.python_of(one, made_up / "cache" / "peers") == python
+    assert python.exists()
+
+
 def test_this_interpreter_runs_the_peers_without_a_lock() -> None:
     assert racing.python_of(peer("rlox", "quick"), Path("nowhere")) == Path(sys.executable)

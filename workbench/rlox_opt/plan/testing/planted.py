@@ -209,6 +209,8 @@ def tried(bug: Bug, scratch: Scratch) -> Result:
             done = scratch.test(bug.id)
         except CompileError as error:
             return Result(bug, NOT_COMPILED, 0.0, str(error))
+        except CannotTell as error:  # pytest itself broke
+            return Result(bug, BROKE, 0.0, str(error))
     if done.status == 0:
         return Result(bug, SURVIVED, done.seconds, done.tail)
     status = CAUGHT if _DIFFERENCE.search(done.output) else BROKE

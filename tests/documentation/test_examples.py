@@ -69,7 +69,7 @@ def test_two_commits_of_the_project_are_compared(words: Path) -> None:
     online = {"UV_OFFLINE": "0", "UV_NO_INDEX": "0", **sources}
     found = strangers.asked(words, "init", **online)
     assert found["lacking"] == []
-    asks = ("diff", "HEAD~1", "HEAD", "--restarts", "5", "--no-counts", "--no-why")
+    asks = ("diff", "HEAD~1", "HEAD", "--no-counts", "--no-why")
     told = strangers.asked(words, *asks, **online)
     assert {row["benchmark"]: row["verdict"] for row in told["results"]} == {
         "counting.Count.time_count(100)": "slower",

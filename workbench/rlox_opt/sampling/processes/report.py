@@ -167,7 +167,8 @@ def _incomplete(
         )
     if killed := [p for p in wordless if p in shown and p.header.pid not in left]:
         cause = (
-            "Ended by rlox-opt, since they still ran two seconds after the program's first process"
+            "Ended by rlox-opt, since they still ran two seconds after the program's first "
+            "process, or killed before"
             if run.about.outlived
             else "Ended without a word, so killed"
         )

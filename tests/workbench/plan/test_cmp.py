@@ -111,9 +111,7 @@ def test_an_interruption_or_a_crash_leaves_a_record_of_what_was_read(
     )
 
 
-def test_what_cannot_be_counted_keeps_its_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_counted_keeps_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
     def cannot(*_: Any) -> Any:
         raise subprocess.CalledProcessError(101, "count")
 

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+FRAME = r"(?P<name>(?:(?! \(/).)*) \((?P<module>.*?)"
+"""A function and, in parentheses, where it is; both samplers write this. The first " (/" begins the
+path, which may hold parentheses too; names hold other ones."""
+
 
 def start(command: Sequence[str], log: Path, **options: Any) -> subprocess.Popen[bytes]:
     """Start the sampler; `options` are those of `Popen`."""

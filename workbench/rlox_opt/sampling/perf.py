@@ -46,8 +46,7 @@ _HEADER = re.compile(
 )
 # The thread that began, and not the one that is named before it, which made it.
 _BEGUN = re.compile(r"PERF_RECORD_FORK\((?P<pid>\d+):(?P<tid>\d+)\)")
-# The first " (/" begins the path, which may hold parentheses too; names hold other ones.
-_FRAME = re.compile(r"^\s*(?P<ip>[0-9a-f]+) (?P<name>(?:(?! \(/).)*) \((?P<module>.*?)\)$")
+_FRAME = re.compile(rf"^\s*(?P<ip>[0-9a-f]+) {onlooker.FRAME}\)$")
 
 
 @lru_cache(maxsize=1)

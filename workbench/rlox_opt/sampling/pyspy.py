@@ -39,8 +39,7 @@ HELD_UP = 1.4
 
 _NOT_INSTALLED = "py-spy is not installed: pip install py-spy"
 _THREAD = re.compile(r"thread \((?P<id>[^)]*)\)(?:: (?P<name>.*))?$")
-# The first " (/" begins the path, which may hold parentheses too; names hold other ones.
-_FRAME = re.compile(r"(?P<name>(?:(?! \(/).)*) \((?P<module>.*?)(?::(?P<line>\d+))?\)$")
+_FRAME = re.compile(rf"{onlooker.FRAME}(?::(?P<line>\d+))?\)$")
 _SEPARATOR = re.compile(r";(?! )")  # "[usize; 1]" is one name
 _COUNTED = re.compile(r"Samples: (\d+) Errors: (\d+)")
 

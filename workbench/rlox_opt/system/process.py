@@ -129,16 +129,16 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     """End a session leader and everything in its group: SIGTERM, a short wait, SIGKILL."""
     for number, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):
         if process.poll() is None:
-            _signal_group(process.pid, number)
+            signal_group(process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(patience)
     # The leader may have ended before a process that it started.
-    _signal_group(process.pid, signal.SIGKILL)
+    signal_group(process.pid, signal.SIGKILL)
 
 
 def end_now(process: subprocess.Popen[bytes]) -> None:
     """Kill a session leader and everything in its group."""
-    _signal_group(process.pid, signal.SIGKILL)
+    signal_group(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -151,7 +151,9 @@ def tail_of(path: Path) -> str:
     return "\n".join(lines[-_TAIL_LINES:])
 
 
-def _signal_group(pid: int, number: int) -> None:
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to a process's group, as far as anything is left of it that this user may
+    signal."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 

@@ -181,13 +181,19 @@ def test_a_list_that_names_what_is_not_there_is_refused(
         racing.load(listed(tmp_path, LISTED.replace(before, after)), "hopper")
 
 
+def with_lock(folder: Path, text: str) -> Peer:
+    """A peer whose lock file has this text."""
+    lock = folder / "locks" / "x.lock"
+    lock.parent.mkdir()
+    lock.write_text(text)
+    return Peer("x", "", Path("driver.py"), "", lock)
+
+
 def test_a_peer_that_cannot_be_installed_says_why(
     made_up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (made_up / "locks").mkdir()
-    (made_up / "locks" / "x.lock").write_text("no-such-thing @ ./nowhere\n")
+    one = with_lock(made_up, "no-such-thing @ ./nowhere\n")
     with pytest.raises(PeerError, match="does not install"):
-        one = Peer("x", "", Path("driver.py"), "", made_up / "locks" / "x.lock")
         racing.python_of(one, made_up / "cache" / "peers")
     assert not list((made_up / "cache" / "peers").iterdir()), "no half environment is left"
 
@@ -207,9 +213,7 @@ def test_a_version_is_read_from_the_peers_environment(made_up: Path) -> None:
 def test_two_commands_at_once_make_one_environment(
     made_up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (made_up / "locks").mkdir()
-    (made_up / "locks" / "x.lock").write_text("")
-    one = Peer("x", "", Path("driver.py"), "", made_up / "locks" / "x.lock")
+    one = with_lock(made_up, "")
     others: list[Path] = []
 
     def uv(*arguments: str) -> None:
@@ -230,9 +234,7 @@ def test_two_commands_at_once_make_one_environment(
 def test_an_environment_whose_interpreter_was_removed_is_made_anew(
     made_up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (made_up / "locks").mkdir()
-    (made_up / "locks" / "x.lock").write_text("")
-    one = Peer("x", "", Path("driver.py"), "", made_up / "locks" / "x.lock")
+    one = with_lock(made_up, "")
 
     def uv(*arguments: str) -> None:
         if arguments[0] == "venv":

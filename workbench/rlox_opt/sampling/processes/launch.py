@@ -32,7 +32,7 @@ from rlox_opt.sampling.processes.run import About, keys
 from rlox_opt.sampling.processes.watcher import Watcher
 from rlox_opt.system.files import write
 from rlox_opt.system.machine import machine
-from rlox_opt.system.process import end_group
+from rlox_opt.system.process import end_group, signal_group
 
 INSIDE = Path(__file__).with_name("inside")
 # oneDNN then writes the names of code that it compiles at run time into a file that perf reads.
@@ -158,8 +158,7 @@ def launch(
             about.end = about.end or Clock(*read_clock())
             about.outlived = _drain(process)
             if about.outlived:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGTERM)
+                signal_group(process.pid, signal.SIGTERM)
                 _drain(process)
             end_group(process)
             about.status = process.returncode
@@ -216,8 +215,7 @@ def _drain(process: subprocess.Popen[bytes]) -> bool:
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
     """Pass Ctrl-C on to the whole program. Its first process is ended if it ignores that; the
     others may still write what they recorded."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGINT)
+    signal_group(process.pid, signal.SIGINT)
     try:
         process.wait(_GRACE_S)
     except subprocess.TimeoutExpired:

@@ -25,7 +25,8 @@ _SETUPS = 5  # a drift must appear after each of them
 _DRIFT = math.log(1.1)
 _BLOCK_S, _MOST_BLOCKS, _LEAST_BLOCKS = 0.00025, 32, 12
 _SETTLING = 2  # blocks that are left out, while caches fill and the interpreter specialises code
-_SETUP_S = 0.3  # the time for blocks after one setup
+_SETUP_S = 0.3  # the time for blocks after one setup, and for setups in a row
+_IN_A_ROW = 64  # setups that are timed in a row
 _READINGS = 40  # of the clock: calls after one setup must last longer, so that two are below 5 %
 _TOLD = 200  # characters of a reason
 
@@ -90,7 +91,7 @@ class Run:
 
     def _timed(self, worker: _Kept, name: str, bears: int, until: float) -> Iterator[Finding]:
         if bears:
-            took = min(worker.time(bears) for _ in range(_SETUPS))
+            took = _least(worker, bears)
             grain = _grain()
             if took < _READINGS * grain:
                 calls = f"the {bears} calls" if bears > 1 else "the one call"
@@ -240,6 +241,17 @@ def _joined(several: Sequence[Finding]) -> Finding:
 def _short(error: ContestError) -> str:
     said = " ".join(str(error).split())
     return said if len(said) <= _TOLD else f"{said[:_TOLD]}…"
+
+
+def _least(worker: _Kept, calls: int) -> float:
+    """Seconds of the calls that may follow one setup: the least mean of setups in a row. So does a
+    comparison time them; the first call after a pause takes longer."""
+    until = time.monotonic() + _SETUP_S
+    setups, least = 1, worker.time(calls)
+    while setups < _IN_A_ROW and time.monotonic() < until:
+        setups *= 2
+        least = min(least, worker.time(setups * calls) / setups)
+    return least
 
 
 def _grain() -> float:

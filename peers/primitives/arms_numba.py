@@ -1,17 +1,30 @@
 """Loops compiled by numba. `form` "plain" allocates its results, "out" writes them into arrays that
-are kept, "fast" does the same with fast-math, which allows sums in any order. A rollout steps
-Gymnasium's own vectorised CartPole."""
+are kept, "fast" does the same with fast-math, which allows sums in any order, and "svml" the same
+with the exponentials of Intel's SVML, which compute several at once. A rollout steps Gymnasium's
+own vectorised CartPole.
 
+Constants are given in the dtype of the arrays: with Python's numbers, numba computes float32 arrays
+in float64."""
+
+import ctypes
+import sys
 from functools import partial
+from pathlib import Path
 
 import inputs
-import numba
 import numpy as np
 from arm import FORM, Arm, function, rolling
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 
+if FORM == "svml":  # numba looks for it by its name alone, which finds a library that is loaded
+    ctypes.CDLL(Path(sys.prefix) / "lib" / "libsvml.so", ctypes.RTLD_GLOBAL)
+import numba
+
+if FORM == "svml" and not numba.config.USING_SVML:
+    raise RuntimeError(f"numba {numba.__version__} does not use SVML")
+
 GAMMA, GAE_LAMBDA = inputs.GAMMA, inputs.GAE_LAMBDA
-_compiled = numba.njit(fastmath=FORM == "fast")
+_compiled = numba.njit(fastmath=FORM in ("fast", "svml"))
 
 
 @_compiled
@@ -55,11 +68,13 @@ def _gae_batched(rewards, values, dones, last, gamma, gae_lambda, one):
 
 
 @_compiled
-def _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, vs, pg_advantages):
-    surplus, next_value, next_vs = 0.0, last, last
+def _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, one, vs, pg_advantages):
+    for t in range(len(rewards)):  # apart, since this loop has no order and can be vectorised
+        pg_advantages[t] = min(one, np.exp(log_rhos[t]))
+    surplus, next_value, next_vs = one - one, last, last
     for t in range(len(rewards) - 1, -1, -1):
-        rho = min(1.0, np.exp(log_rhos[t]))
-        discount = gamma * (1.0 - dones[t])
+        rho = pg_advantages[t]
+        discount = gamma * (one - dones[t])
         delta = rho * (rewards[t] + discount * next_value - values[t])
         surplus = delta + discount * rho * surplus
         pg_advantages[t] = rho * (rewards[t] + discount * next_vs - values[t])
@@ -68,27 +83,27 @@ def _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, vs, pg_advantage
 
 
 @_compiled
-def _vtrace(log_rhos, rewards, values, dones, last, gamma):
+def _vtrace(log_rhos, rewards, values, dones, last, gamma, one):
     vs, pg_advantages = np.empty_like(values), np.empty_like(values)
-    _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, vs, pg_advantages)
+    _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, one, vs, pg_advantages)
     return vs, pg_advantages
 
 
 @_compiled
-def _fill_token_kl(policy, reference, sums):
+def _fill_token_kl(policy, reference, one, sums):
     rows, tokens = policy.shape
     for row in range(rows):
-        total = 0.0
+        total = one - one
         for token in range(tokens):
             d = reference[row, token] - policy[row, token]
-            total += np.exp(d) - d - 1.0
+            total += np.exp(d) - d - one
         sums[row] = total
 
 
 @_compiled
-def _token_kl(policy, reference):
+def _token_kl(policy, reference, one):
     sums = np.empty(len(policy), policy.dtype)
-    _fill_token_kl(policy, reference, sums)
+    _fill_token_kl(policy, reference, one, sums)
     return sums
 
 
@@ -136,7 +151,7 @@ def gae(n):
 
 
 def _numbers(dtype):
-    """Gamma, lambda and 1 as `dtype`, so that nothing is converted within the loop."""
+    """Gamma, lambda and 1 as `dtype`."""
     kind = np.dtype(dtype).type
     return kind(GAMMA), kind(GAE_LAMBDA), kind(1)
 
@@ -150,13 +165,15 @@ def gae_batched(n_envs, n_steps, dtype):
 def vtrace(n, dtype):
     *columns, last = inputs.rollout(n, dtype=dtype)
     kept = _arrays(columns[0], "vs", "pg_advantages")
-    arguments = (inputs.log_rhos(n, dtype), *columns, float(last), GAMMA)
+    gamma, _, one = _numbers(dtype)
+    arguments = (inputs.log_rhos(n, dtype), *columns, one * last, gamma, one)
     return _in_form(_vtrace, _fill_vtrace, *arguments, **kept)
 
 
 def token_kl(rows, tokens, dtype):
     policy, reference = inputs.log_probs(rows, tokens, dtype)
-    return _in_form(_token_kl, _fill_token_kl, policy, reference, kl=np.empty(rows, dtype))
+    arguments = (policy, reference, _numbers(dtype)[-1])
+    return _in_form(_token_kl, _fill_token_kl, *arguments, kl=np.empty(rows, dtype))
 
 
 def group_advantages(groups, size):

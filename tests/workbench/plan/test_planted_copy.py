@@ -1,9 +1,11 @@
-"""The copy of the checkout into which bugs are planted."""
+"""The copy of the checkout into which bugs are planted, and the tests that run there."""
 
 import subprocess
 from pathlib import Path
 
-from rlox_opt.plan.testing import planted
+import pytest
+from rlox_opt.plan.testing import agreement, planted
+from rlox_opt.system.commands import CannotTell
 
 
 def test_the_copy_for_planted_bugs_loses_what_the_checkout_has_lost(tmp_path: Path) -> None:
@@ -20,3 +22,15 @@ def test_the_copy_for_planted_bugs_loses_what_the_checkout_has_lost(tmp_path: Pa
     planted.copy_tracked(root, tree)
     assert [path.name for path in (tree / "crates").iterdir()] == ["kept"]
     assert {path.name for path in (tree / "crates" / "kept").iterdir()} == {"Cargo.toml", "built"}
+
+
+def test_a_pair_that_a_bug_makes_endless_is_ended(tmp_path: Path) -> None:
+    suite = tmp_path / "test_toys.py"
+    suite.write_text(
+        "import time, pytest\n"
+        "@pytest.mark.parametrize('id_', ['R1'])\n"
+        "def test_the_twins_agree(id_):\n"
+        "    time.sleep(600)\n"
+    )
+    with pytest.raises(CannotTell, match="could not run"):
+        agreement.pytest_outcomes(["R1"], tmp_path, {"R": suite.name}, lambda line: None, 2.0)

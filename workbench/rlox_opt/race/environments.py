@@ -230,11 +230,9 @@ def train(
 def environment(peer: Peer) -> Iterator[dict[str, str]]:
     """The variables for a peer, without this process's Python. Compilers begin with empty caches,
     so that every run includes its own compiling."""
-    env = {
-        name: value
-        for name, value in os.environ.items()
-        if peer.lock is None or not name.startswith(("PYTHON", "VIRTUAL_ENV"))
-    }
+    ours = ("PYTHON", "VIRTUAL_ENV") if peer.lock else ()
+    left_out = ("JAX_COMPILATION_CACHE_DIR", *ours)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     with scratch() as cache:
         yield env | {"TORCHINDUCTOR_CACHE_DIR": str(cache), "JAX_PLATFORMS": "cpu"}
 

@@ -210,6 +210,16 @@ def test_a_version_is_read_from_the_peers_environment(made_up: Path) -> None:
     assert racing.version(one, python, "other") == ""
 
 
+def test_compilers_of_peers_begin_with_empty_caches(
+    made_up: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("JAX_COMPILATION_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
+        monkeypatch.setenv(name, str(made_up))
+    with racing.environment(peer("x", "plain")) as env:
+        assert "JAX_COMPILATION_CACHE_DIR" not in env
+        assert not list(Path(env["TORCHINDUCTOR_CACHE_DIR"]).iterdir())
+
+
 def test_two_commands_at_once_make_one_environment(
     made_up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

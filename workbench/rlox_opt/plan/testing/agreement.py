@@ -115,10 +115,15 @@ def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Agreem
 
 
 def pytest_outcomes(
-    ids: Sequence[str], root: Path, tests: Mapping[str, str], hear: Hear
+    ids: Sequence[str],
+    root: Path,
+    tests: Mapping[str, str],
+    hear: Hear,
+    limit_s: float = 3600.0,
 ) -> dict[str, Agreement]:
     """Run the Python property tests of `ids` in the checkout `root`, against its extension. `tests`
-    are the files, by the first letter of an id."""
+    are the files, by the first letter of an id. Raises CannotTell if pytest breaks, or takes longer
+    than `limit_s`."""
     with scratch() as folder:
         report = folder / "report.xml"
         done = run(
@@ -128,6 +133,7 @@ def pytest_outcomes(
             root,
             {"PYTHONPATH": str(root)},
             hear,
+            limit_s,
         )
         if done.status not in (0, 1):
             raise CannotTell(f"pytest could not run the tests of the pairs\n{done.tail}")

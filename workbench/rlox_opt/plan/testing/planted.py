@@ -131,13 +131,16 @@ class Scratch:
 
         Raises:
             CompileError: it does not compile.
+            CannotTell: it is skipped here, or pytest breaks.
         """
         if id_ in self._rust:
             folder = self.tree / "crates" / self._by.twins
             return run_one(self._compile(), self._rust[id_], folder, self._hear, _LIMIT_S)
         self._build_extension()
         tests = self._project.settings.twins.tests
-        tested = pytest_outcomes([id_], self.tree, tests, self._hear)[id_]
+        tested = pytest_outcomes([id_], self.tree, tests, self._hear, _LIMIT_S)[id_]
+        if tested.passed is None:
+            raise CannotTell(f"{id_}: its property test is skipped here: {tested.output}")
         return Done(0 if tested.passed else 1, tested.output, tested.seconds)
 
     @contextlib.contextmanager

@@ -71,7 +71,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(root, "init", "--quiet", "--initial-branch=main")
     for tag, settings in {
         "base": {},
-        "slow": {"passes": 20},
+        "slow": {"passes": 60},
         **{name: {"name": name} for name in ("raises", "crashes", "old", "skips", "broken")},
     }.items():
         shutil.rmtree(root / "src", ignore_errors=True)
@@ -120,6 +120,7 @@ def samples(toy: Path, tag: str, benchmark: str) -> list[float]:
     return list(of["samples"][0])
 
 
+@pytest.mark.timeout(900)  # more than the budget, which a busy machine may need
 def test_a_slower_commit_is_marked_and_ends_with_one(asv: Run, toy: Path) -> None:
     done = asv(
         "continuous", "-f", "1.3", "base", "slow", "-b", "toys.(time_work|time_steady|Sized|track)"
@@ -128,7 +129,7 @@ def test_a_slower_commit_is_marked_and_ends_with_one(asv: Run, toy: Path) -> Non
     ((name, cell),) = rows(done.stdout)
     assert (name, cell["verdict"]) == ("toys.time_work", "slower")
     assert cell["ratio"] is not None
-    assert 1.4 < cell["ratio"] < 2.8  # twice the work; the bounds leave room for a busy machine
+    assert 4.2 < cell["ratio"] < 8.4  # six times the work; with room for a busy machine
     assert "PERFORMANCE DECREASED" in done.stdout
     assert "4 times, both commits side by side" in done.stdout
     assert "1 slower, 0 faster" in done.stdout

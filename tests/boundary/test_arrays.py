@@ -197,19 +197,22 @@ def test_arrays_that_an_update_works_with_are_refused_to_others_meanwhile() -> N
     update, batch = Update(), a_thousand_rows().sample(Update.rows)
     params, env = update.learners[0][0], _core.VecEnv("Pendulum-v1", Update.rows, 0)
     env.reset()
-    thread = threading.Thread(target=lambda: update(batch))
-    thread.start()
-    refused = set[str]()
-    while thread.is_alive():
-        try:
-            rlox.compute_gae(params, params, params, 0.0, 0.9, 0.9)
-            env.reset(out=batch["obs"])
-        except ValueError as error:
-            refused.add(str(error))
-        if len(refused) == 1 and "rewards: is being written to elsewhere" in refused:
-            params = np.zeros(3, np.float32)
-    thread.join()
     expected = {"rewards: is being written to elsewhere", "out: is read-only or in use elsewhere"}
+    refused = set[str]()
+    for _ in range(20):  # a busy machine may not ask twice while one of them runs
+        thread = threading.Thread(target=lambda: update(batch))
+        thread.start()
+        while thread.is_alive():
+            try:
+                rlox.compute_gae(params, params, params, 0.0, 0.9, 0.9)
+                env.reset(out=batch["obs"])
+            except ValueError as error:
+                refused.add(str(error))
+            if len(refused) == 1 and "rewards: is being written to elsewhere" in refused:
+                params = np.zeros(3, np.float32)
+        thread.join()
+        if refused >= expected:
+            break
     assert refused == expected
 
 

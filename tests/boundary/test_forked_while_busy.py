@@ -15,6 +15,27 @@ def raises(call, words):
         return words in str(error) or print(error)
 """
 
+# A fork counts where the work was under way: before and after it, others were refused the array
+# that the work writes to. On a busy machine the work may have ended by then.
+DURING = """
+def fork_during(work, array, check):
+    def under_way():
+        try:
+            rlox.compute_gae(array, array, array, 0.0, 0.9, 0.9)
+        except ValueError as error:
+            return "is being written to elsewhere" in str(error)
+    for _ in range(20):
+        thread = threading.Thread(target=work)
+        thread.start()
+        while thread.is_alive() and not under_way():
+            time.sleep(0.001)
+        counted = in_child(check, under_way)
+        thread.join()
+        if counted:
+            return
+    raise SystemExit("no fork came while the work was under way")
+"""
+
 SAC = """
 width = 256
 critic = ([4, width, width, 1], "relu")
@@ -22,13 +43,14 @@ sac = _core.SacUpdate(([3, width, width, 2], "relu"), (critic, critic))
 n_actor = 3 * width + width + width * width + width + 2 * width + 2
 n_critics = 2 * (4 * width + width + width * width + width + width + 1)
 def learner(n): return tuple(np.zeros(n, np.float32) for _ in range(3))
-def update(n):
+def update(n, actor=None):
     batch = {"obs": np.zeros((n, 3), np.float32), "next_obs": np.zeros((n, 3), np.float32),
              "action": np.zeros((n, 1), np.float32), "reward": np.zeros(n, np.float32),
              "terminated": np.zeros(n, bool)}
     adam = (1e-3, 0.9, 0.999, 1e-8, 1)
-    return sac.update(learner(n_actor), learner(n_critics), np.zeros(n_critics, np.float32),
-                      learner(1), batch, np.zeros((2, n, 1), np.float32), gamma=0.9, tau=0.1,
+    return sac.update(actor or learner(n_actor), learner(n_critics),
+                      np.zeros(n_critics, np.float32), learner(1), batch,
+                      np.zeros((2, n, 1), np.float32), gamma=0.9, tau=0.1,
                       target_entropy=-1.0, adams=(adam, adam, adam), threads=1)
 """
 
@@ -58,17 +80,15 @@ for thread in threads:
 def test_the_child_is_told_of_an_update_that_stayed_with_its_parent() -> None:
     run_alone(
         RAISES
+        + DURING
         + SAC
         + """
-thread = threading.Thread(target=update, args=(6_000,))
-thread.start()
-time.sleep(0.05)
 def check():
     act = lambda: sac.act(np.zeros(n_actor, np.float32), np.zeros((1, 3), np.float32),
                           np.zeros((1, 1), np.float32))
     return all(raises(call, "was forked") for call in (lambda: update(8), act))
-in_child(check)
-thread.join()
+actor = learner(n_actor)
+fork_during(lambda: update(6_000, actor), actor[0], check)
 update(8)
 """
     )
@@ -77,19 +97,19 @@ update(8)
 def test_the_child_is_told_of_a_rollout_that_stayed_with_its_parent() -> None:
     run_alone(
         RAISES
+        + DURING
         + """
 env = _core.VecEnv("CartPole-v1", 64, 0)
 env.reset()
+rewards = np.zeros(64)
 def rollout(n_steps):
     actor, critic = np.zeros(4 * 64 + 64 + 64 * 2 + 2, np.float32), np.zeros(5, np.float32)
     _core.collect_rollout(env, ([4, 64, 2], "tanh", actor), ([4, 1], "tanh", critic),
                           np.zeros(0, np.float32), n_steps, 0.9, 0.9, (0, 0),
-                          (np.zeros(64), np.zeros(64, np.int64)), threads=1)
-thread = threading.Thread(target=rollout, args=(20_000,))
-thread.start()
-time.sleep(0.05)
-in_child(lambda: raises(lambda: rollout(3), "was forked") and raises(env.reset, "was forked"))
-thread.join()
+                          (rewards, np.zeros(64, np.int64)), threads=1)
+def check():
+    return raises(lambda: rollout(3), "was forked") and raises(env.reset, "was forked")
+fork_during(lambda: rollout(20_000), rewards, check)
 rollout(3)
 """
     )

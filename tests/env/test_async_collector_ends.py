@@ -41,14 +41,19 @@ def test_a_process_ends_although_its_collector_is_at_work(program: str) -> None:
 
 def test_a_process_waits_for_the_thread_of_a_collector_that_is_gone() -> None:
     done = run(
+        "import threading\n"
+        "begun, gone = threading.Event(), threading.Event()\n"
         "def slow(obs):\n"
+        "    begun.set()\n"
+        "    gone.wait(30)\n"
         "    time.sleep(0.3)\n"
         "    print('stepped', flush=True)\n"
         "    return act(obs)\n"
         "collector = _core.AsyncCollector(_core.VecEnv('CartPole-v1', 2, 0), slow, value, 9)\n"
         "collector.start()\n"
-        "time.sleep(0.05)\n"
+        "begun.wait(30)\n"
         "del collector\n"
+        "gone.set()\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "stepped\n", "")
 

@@ -22,7 +22,7 @@ from kills import Verb
 import workbench
 
 NAME, SHORT, LONG = "full-disk", range(7, 11), 150
-_LIMIT_S = 120.0
+_LIMIT_S = 280.0
 # uid 0 as others are: it may not write what its owner may not.
 _AS_OTHERS = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner", "--")
 _NOBODY = 65534

@@ -22,7 +22,8 @@ import workbench
 NAME, SHORT, LONG = "kills", range(5, 7), 140
 _KILLS = 2, 4  # in one trial, of the same command, before it may end
 _WRITES = 150  # about as many as a verb makes
-_GONE_S = 3.0
+_GONE_S = 30.0
+_SLOW_S = 10 * _GONE_S  # what runs on is there still when it is looked for
 _UNDER_WAY = ".writing-"  # begins the name of a file that has not yet taken its place
 _LIMIT_S = 180.0
 _QUICK = ("--bench", "toys.time_steady", "--budget", "0.001")
@@ -47,7 +48,8 @@ VERBS = (
     Verb(("diff", "HEAD~1", ".", "--no-counts", *_QUICK), 2.0, writes=(".git/objects",)),
     Verb(("gate", "HEAD~1", "--no-counts", *_QUICK), 2.0, codes=(0, 2)),
     Verb(("bisect", "HEAD~1", "HEAD", "--bench", "toys.time_work"), 4.0, codes=(0, 2)),
-    Verb(("calibrate", "--bench", "toys.time_steady", "--budget", "2"), 4.0),
+    # Enough for forty restarts, of which five must fit for an exit code of 0.
+    Verb(("calibrate", "--bench", "toys.time_steady", "--budget", "20"), 8.0),
     Verb(("publish",), 1.0, writes=("asv_bench/pages",)),
     Verb(("publish", "site"), 1.0, writes=("site",)),
     Verb(("cmp", "p13", "--sizes", "n_envs=4", "--restarts", "5"), 2.5),
@@ -90,7 +92,7 @@ def _killed(verb: Verb, repository: Path, rng: random.Random) -> tuple[str, str,
     mark = f"RLOX_FAULTS_MARK={uuid.UUID(int=rng.getrandbits(128))}"
     more = dict([mark.split("=")])
     if rng.random() < 0.4:
-        more[workbench.SLOW] = "30"
+        more[workbench.SLOW] = f"{_SLOW_S:.0f}"
     seconds = rng.uniform(0.3, 1.3) * verb.seconds
     how = f"after {seconds:.2f} s"
     if rng.random() < 0.7:

@@ -14,7 +14,7 @@ from campaign import Trial, complaints, random_of
 import workbench
 
 NAME, SHORT, LONG = "odd-names", range(4, 5), 14
-_LIMIT_S = 120.0
+_LIMIT_S = 280.0
 _QUICK = ("--bench", "toys.time_steady", "--budget", "0.01")
 _FOLDERS = (
     "a b", "it's", 'quo"ted', "ünï cödé \U0001f980", "$HOME `touch X` $(touch X)", "semi;colon&|",

@@ -31,10 +31,12 @@ def found(name: str) -> list[str]:
     return [line for trial in trials for line in campaign.lines(kind.NAME, trial)]
 
 
+@pytest.mark.timeout(900)
 def test_kills_harm_nobody_and_the_same_command_goes_on() -> None:
     assert not found("kills")
 
 
+@pytest.mark.timeout(900)
 def test_where_nothing_can_be_written_that_is_said_in_a_line() -> None:
     assert not found("full_disk")
 
@@ -59,6 +61,7 @@ def test_work_leaves_no_memory_threads_or_files_behind() -> None:
     assert not found("levels")
 
 
+@pytest.mark.timeout(900)
 def test_odd_names_do_no_harm() -> None:
     assert not found("odd_names")
 

@@ -16,6 +16,7 @@ import rlox
 from rlox.learner.distributed import Workers
 from rlox.learner.ppo import FIGURES, Rollout
 
+pytestmark = pytest.mark.timeout(900)  # the first test waits for all scenes
 HERE = Path(__file__).parent
 
 
@@ -28,7 +29,7 @@ def run(command: list[str], **settings: Any) -> "subprocess.CompletedProcess[str
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workers")
-    done = run([sys.executable, str(HERE / "workers.py"), str(folder)], timeout=280)
+    done = run([sys.executable, str(HERE / "workers.py"), str(folder)], timeout=800)
     assert done.returncode == 0, done.stderr
     return folder
 

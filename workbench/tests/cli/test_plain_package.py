@@ -41,7 +41,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_its_commits_are_compared_recorded_and_published(checkout: Path) -> None:
-    done = rlox_opt("gate", "HEAD~1", "HEAD", "--restarts", "5", "--no-counts", "--json")
+    done = rlox_opt("gate", "HEAD~1", "HEAD", "--restarts", "10", "--no-counts", "--json")
     assert [row["verdict"] for row in json.loads(done.stdout)["results"]] == ["slower"]
     assert done.returncode == 1
     assert "has changes" not in done.stderr, "what is built is nothing that git would add"

@@ -200,8 +200,9 @@ def test_a_machine_of_another_kind_begins_a_series_of_its_own(
 
 def test_another_control_is_another_series(history: Make, tmp_path: Path) -> None:
     made = history({"passes": 1}, {"passes": 40})
-    assert main(["record", made[1], "--control", made[0], "--bench", "work", *SPENT]) == 0
-    assert main(["record", made[1], "--control", made[1], "--bench", "work", *SPENT]) == 0
+    for control in made:  # of several restarts a neighbour on the machine may disturb one
+        asked = ("--control", control, "--bench", "work", "--budget", "3")
+        assert main(["record", made[1], *asked]) == 0
     assert main(["record", made[1], "--bench", "work", *SPENT]) == 0  # that of the newest entry
     slow, same = entries(tmp_path)
     assert (slow.control["commit"], same.control["commit"]) == tuple(made)
@@ -312,7 +313,7 @@ def test_a_killed_run_loses_at_most_the_commit_it_was_on(tmp_path: Path) -> None
     first.wait()
     assert [entry.commit for entry in entries(tmp_path)] == made[:2]
     second = start(tmp_path, *asked, "--json")
-    told = json.loads(second.communicate(timeout=120)[0])
+    told = json.loads(second.communicate(timeout=280)[0])
     assert second.returncode == 0
     assert (len(told["recorded"]), len(told["passed"])) == (3, 2)
     assert [entry.commit for entry in entries(tmp_path)] == made
@@ -323,7 +324,7 @@ def test_two_at_once_share_the_commits(tmp_path: Path) -> None:
     made = toy_history.commits(tmp_path, [{"passes": passes} for passes in range(10, 14)])
     asked = (*made, *ONE, *SPENT, "--json")
     both = [start(tmp_path, *asked) for _ in range(2)]
-    told = [json.loads(one.communicate(timeout=120)[0]) for one in both]
+    told = [json.loads(one.communicate(timeout=280)[0]) for one in both]
     assert Counter(entry.commit for entry in entries(tmp_path)) == dict.fromkeys(made, 1)
     one, other = (of["recorded"].keys() for of in told)
     assert len(one) + len(other) == len(made)

@@ -249,9 +249,14 @@ def test_a_process_that_is_killed_early_leaves_something(tmp_path: Path) -> None
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "os.wait()\n"
     )
-    _, child = run_program(tmp_path, program).processes
-    assert child.how is None
-    assert calls(child) == {("MainThread", "early"): 1}
+    found = []
+    for turn in range(3):  # a busy machine may keep one from running until it is killed
+        _, child = run_program(tmp_path / f"{turn}", program).processes
+        assert child.how is None
+        found.append(calls(child))
+        if found[-1]:
+            break
+    assert found[-1] == {("MainThread", "early"): 1}, found
 
 
 def test_forking_again_and_again_does_not_put_off_the_writing(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ WORKS = "import time\nuntil = time.process_time() + 1\nwhile time.process_time()
 DAEMON = """\
 import os, sys, time
 if os.fork():
+    while not os.path.exists({pid!r}):  # the daemon is there, and so is its record
+        time.sleep(0.01)
     os._exit(0)
 os.setsid()
 if os.fork():
@@ -166,10 +168,12 @@ import os, signal, subprocess, sys, time
 if len(sys.argv) == 1:
     for what in ("stays", "leaves"):
         subprocess.Popen([sys.executable, __file__, what])
-    time.sleep(1)
+    while not all(os.path.exists(f"{__file__}.{what}") for what in ("stays", "leaves")):
+        time.sleep(0.01)
     os._exit(0)
 if sys.argv[1] == "leaves":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+open(f"{__file__}.{sys.argv[1]}", "w").close()  # it is ready
 time.sleep(60)
 """
     status, report = reported(tmp_path, program, "--sampler", "none")

@@ -16,7 +16,7 @@ import json, threading, time
 
 def wait(until):
     while time.monotonic() < until:
-        time.sleep(0.5)
+        time.sleep(2)
 
 def spin(until):
     while time.monotonic() < until:
@@ -24,13 +24,13 @@ def spin(until):
 
 def both():
     marks.append(time.monotonic_ns())
-    spin(time.monotonic() + 0.6)
+    spin(time.monotonic() + 2)
     marks.append(time.monotonic_ns())
-    wait(time.monotonic() + 0.5)
+    wait(time.monotonic() + 2)
     marks.append(time.monotonic_ns())
 
 marks = []
-other = threading.Thread(target=wait, args=(time.monotonic() + 1,), name="other")
+other = threading.Thread(target=wait, args=(time.monotonic() + 4,), name="other")
 other.start()
 both()
 other.join()
@@ -61,7 +61,7 @@ def test_a_thread_was_at_the_lines_that_it_ran(tmp_path: Path) -> None:
     assert all(s == ["<module>", "both", "wait"] for s in functions(process, main, middle, end))
     assert all("wait" in stack for stack in functions(process, other, begin, end))
     (stack,) = Beside(process).lines(main, np.array([(middle + end) // 2]), CALLED[:1])
-    assert stack[-1].line == BUSY.splitlines().index("        time.sleep(0.5)") + 1
+    assert stack[-1].line == BUSY.splitlines().index("        time.sleep(2)") + 1
 
 
 LOOPS = """\
@@ -114,7 +114,7 @@ def test_a_fork_notes_the_lines_of_its_own_threads(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
         "def child():\n"
-        "    until = time.monotonic() + 0.4\n"
+        "    until = time.monotonic() + 2\n"
         "    while time.monotonic() < until: pass\n"
         "if os.fork() == 0:\n    child()\n    os._exit(0)\n"
         "os.wait()\n"

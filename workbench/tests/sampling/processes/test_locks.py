@@ -68,7 +68,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_who_waits_and_who_has_it_is_noted_with_the_line_that_made_it(noted: Any) -> None:
-    lock = threading.Lock()
+    lock: Any = threading.Lock()
     line = sys._getframe().f_lineno - 1
 
     def other() -> None:
@@ -78,6 +78,9 @@ def test_who_waits_and_who_has_it_is_noted_with_the_line_that_made_it(noted: Any
     with lock:
         thread = threading.Thread(target=other)
         thread.start()
+        deadline = time.monotonic() + 30
+        while not lock.contended and time.monotonic() < deadline:  # until the other one waits
+            time.sleep(0.001)
         time.sleep(0.03)
     thread.join()
     source = noted.found

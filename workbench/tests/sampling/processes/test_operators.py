@@ -11,7 +11,7 @@ from rlox_opt.sampling.processes.run import RecordedProcess
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> RecordedProcess | None:
     """A program that names no blocks."""
-    return recorded(tmp_path_factory.mktemp("quiet"), "time.sleep(1.2)\n")
+    return recorded(tmp_path_factory.mktemp("quiet"), "time.sleep(3)\n")
 
 
 def test_a_program_that_names_no_blocks_is_recorded_once_it_has_imported_all(

@@ -126,6 +126,12 @@ def _mm(threads: int) -> Limited:
     return Limited(lambda: torch.mm(a, b, out=c), "FLOP", 2.0 * 256**3)
 
 
+def _layer(_: int) -> Limited:
+    from rlox._laboratory import Layer
+
+    return Limited(Layer(256), "FLOP", 2.0 * 256**3)
+
+
 def _ppo(threads: int) -> Limited:
     from sharing_worker import ppo_update
 
@@ -200,6 +206,7 @@ def _sample(_: int) -> Limited:
 # By name, with the numbers of threads that they are read with.
 CASES: dict[str, tuple[Callable[[int], Limited], tuple[int, ...]]] = {
     "torch.mm, 256 × 256": (_mm, (1, 2)),
+    "our linear layer, 256 × 256": (_layer, (1,)),
     "SAC's update, batches of 256": (_sac, (1, 2)),
     "PPO's update, minibatches of 256": (_ppo, (1, 2)),
     "GAE of 32,768 steps, float64": (_gae, (1,)),

@@ -1,8 +1,10 @@
 //! `rlox._laboratory`: an extension for development, which no wheel has. It gives Python the pairs: for
-//! each optimisation, refused ones included, its two forms side by side, to be compared and timed.
+//! each optimisation, refused ones included, its two forms side by side, to be compared and timed. A layer
+//! of a network can be timed by itself.
 
 #[path = "../../rlox-python/src/build_info.rs"]
 mod build_info;
+mod layer;
 mod numpy;
 mod pairs;
 
@@ -15,6 +17,8 @@ mod _laboratory {
 
     #[pymodule_export]
     use super::build_info::{build_info, instructions};
+    #[pymodule_export]
+    use super::layer::Layer;
     #[pymodule_export]
     use super::pairs::module;
 

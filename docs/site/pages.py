@@ -64,6 +64,7 @@ SECTIONS: dict[str, tuple[Page, ...]] = {
     "This repository": (
         Page("Optimisations", "docs/optimisations.md", "repository/optimisations.md"),
         Page("Rivals", "docs/rivals.md", "repository/rivals.md"),
+        Page("Processors", "docs/processors.md", "repository/processors.md"),
     ),
 }  # fmt: skip
 

@@ -350,6 +350,8 @@ def _failed(error: SideError) -> Failure:
 
 def _of_values(values: Mapping[str, float]) -> Reading | Failure:
     base, head, again = values["base"], values["head"], values.get("again", values["base"])
+    if len({*values.values()}) == 1 and math.isfinite(base):
+        return Reading(0.0, 0.0, base, head)  # also of a value that is not above 0
     if not all(0 < value < math.inf for value in values.values()):
         return Failure(None, f"has no ratio of {head} to {base}; it takes numbers over 0")
     return Reading(math.log(head / base), math.log(again / base), base, head)

@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import statistics
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -110,26 +111,37 @@ def make(tmp_path: Path, request: pytest.FixtureRequest) -> Make:
     return of
 
 
+def restarted(packages: Packages) -> list[Reading]:
+    """Three restarts of `time_work`, of which a neighbour on the machine may disturb one."""
+    readings = []
+    for seed in range(3):
+        ((name, reading),) = packages.contests(["toys.time_work"], seed)
+        assert name == "toys.time_work"
+        assert isinstance(reading, Reading)
+        readings.append(reading)
+    return readings
+
+
+def assert_twice_the_time(readings: list[Reading]) -> None:
+    """As twice the work takes; the bound leaves room for a busy machine."""
+    assert 0.3 < statistics.median(reading.log_ratio for reading in readings) < 1.1
+
+
 def test_a_side_runs_its_own_code_even_where_that_imports_late(make: Make) -> None:
-    packages = make({"passes": 10}, {"passes": 20})
-    ((name, reading),) = packages.contests(["toys.time_work"], seed=1)
-    assert name == "toys.time_work"
-    assert isinstance(reading, Reading)
-    # Twice the work takes about twice the time; the bound leaves room for a busy machine.
-    assert 0.3 < reading.log_ratio < 1.1
-    assert reading.base > 0
+    readings = restarted(make({"passes": 10}, {"passes": 20}))
+    assert_twice_the_time(readings)
+    assert min(reading.base for reading in readings) > 0
 
 
 def test_two_sides_do_where_nobody_asks_for_base_again(make: Make) -> None:
     packages = make({"passes": 10, "size": 50}, {"passes": 20, "size": 100})
     del packages.sides["again"]  # type: ignore[attr-defined]
-    ((_, work),) = packages.contests(["toys.time_work"], seed=1)
+    work = restarted(packages)
     ((_, size),) = packages.tracked(["toys.track_size"], seed=1)
-    assert isinstance(work, Reading)
     assert isinstance(size, Reading)
-    assert 0.3 < work.log_ratio < 1.1
+    assert_twice_the_time(work)
     assert size.log_ratio == pytest.approx(math.log(2))
-    assert work.log_ratio_aa == size.log_ratio_aa == 0
+    assert {size.log_ratio_aa, *(reading.log_ratio_aa for reading in work)} == {0}
     more = packages.peak("head", "toys.peakmem_held", random.Random(), 0)
     assert (
         more - packages.peak("base", "toys.peakmem_held", random.Random(), 0) > 40_000_000
@@ -153,15 +165,17 @@ def test_a_process_says_which_builds_it_has_loaded(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"),
+    ("name", "reason", "limit_s"),
     [
-        ("raises", "RuntimeError: no such thing"),
-        ("crashes", "exit status 3"),
-        ("hangs", "did not answer within 2 s"),
+        ("raises", "RuntimeError: no such thing", 10.0),
+        ("crashes", "exit status 3", 10.0),
+        ("hangs", "did not answer within 5 s", 5.0),
     ],
 )
-def test_what_fails_loses_its_own_result_and_no_other(make: Make, name: str, reason: str) -> None:
-    packages = make({}, {"name": name}, limit_s=2.0)
+def test_what_fails_loses_its_own_result_and_no_other(
+    make: Make, name: str, reason: str, limit_s: float
+) -> None:
+    packages = make({}, {"name": name}, limit_s)
     names = [f"toys.time_{name}", "toys.time_steady", "toys.time_work"]
     found = dict(packages.contests(names, seed=2))
     failure = found.pop(f"toys.time_{name}")
@@ -278,7 +292,9 @@ def test_a_peak_is_the_own_and_not_that_of_the_process_that_started_it(make: Mak
     assert peak.base < len(held) / 2
 
 
-def test_a_value_of_zero_has_no_ratio(make: Make) -> None:
+def test_a_value_of_zero_has_no_ratio_but_may_stay_the_same(make: Make) -> None:
+    ((_, reading),) = make({"size": 0}, {"size": 0}).tracked(["toys.track_size"], seed=1)
+    assert reading == Reading(0.0, 0.0, 0, 0)
     ((_, failure),) = make({"size": 0}, {"size": 1}).tracked(["toys.track_size"], seed=1)
     assert isinstance(failure, Failure)
     assert "numbers over 0" in failure.reason

@@ -104,6 +104,20 @@ def test_ways_to_write_a_benchmark(tmp_path: Path) -> None:
     assert not [*(tmp_path / "user").rglob("__pycache__")], "it ran in a copy"
 
 
+CHILD = """
+import subprocess, sys
+
+def test_child(benchmark, tmp_path):
+    code = "import thing; assert thing.work([1]) == -1"
+    benchmark(subprocess.run, [sys.executable, "-c", code], check=True, cwd=tmp_path)
+"""
+
+
+def test_a_python_that_a_test_starts_finds_what_was_built(tmp_path: Path) -> None:
+    with asked(tmp_path, CHILD) as ask:
+        assert prepared(ask, "test_child") == 0
+
+
 WRONG = """
 import os, sys, pytest
 
@@ -232,8 +246,8 @@ def test_pedantic_calls_are_timed_together_and_tell_their_times(tmp_path: Path) 
     told = tmp_path / "drawn"
     with asked(tmp_path, PEDANTIC.replace("{told!r}", repr(str(told)))) as ask:
         assert prepared(ask, "test_short") == 20_000
-        seconds, _, _ = ask("time", 0, 1000, 0)
-        assert 0 < seconds / 1000 < 2e-6
+        seconds = [ask("time", 0, 1000, 0)[0] for _ in range(5)]  # a neighbour may come for some
+        assert 0 < min(seconds) / 1000 < 2e-6
         ask("forget", 1)
         assert prepared(ask, "test_drawn") == 2
         ask("time", 0, 4, 0)

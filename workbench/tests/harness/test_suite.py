@@ -72,10 +72,12 @@ def peakmem_list():
     return [0] * 256
 
 def timeraw_import():
-    return "import json"
+    return '''
+    import json
+    '''
 
 def timeraw_with_setup():
-    return "f()", "def f(): pass"
+    return "  f()", "  def f(): pass"
 """
 BASE = """
 class Inherited:
@@ -191,6 +193,42 @@ def test_every_kind_of_benchmark_is_measured(made: Make) -> None:
         assert memory.base > 256 * 4
     ((_, peak),) = packages.peaks(["features.peakmem_list"], 1)
     assert isinstance(peak, Reading)
+
+
+def test_a_python_that_a_benchmark_starts_finds_the_package_of_its_side(made: Make) -> None:
+    packages = made(
+        children="""
+import subprocess, sys, toy
+
+def track_child():
+    says = [sys.executable, "-c", "import toy; print(toy.__file__)"]
+    done = subprocess.run(says, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == toy.__file__
+    return 1
+"""
+    )
+    (outcome,) = packages.tracked(["children.track_child"], 1)
+    assert outcome[1] == Reading(0.0, 0.0, 1, 1)
+
+
+def test_what_is_tracked_is_called_once(made: Make) -> None:
+    packages = made(
+        tracked="""
+class Calls:
+    def setup(self):
+        self.calls = 0
+
+    def track_calls(self):
+        self.calls += 1
+        return self.calls
+
+def track_skips():
+    raise NotImplementedError("not here")
+"""
+    )
+    found = dict(packages.tracked(["tracked.Calls.track_calls", "tracked.track_skips"], 1))
+    assert found["tracked.Calls.track_calls"] == Reading(0.0, 0.0, 1, 1)
+    assert getattr(found["tracked.track_skips"], "skipped", False)
 
 
 def test_what_changes_what_its_setup_made_is_set_up_for_each_call_and_other_things_are_not(

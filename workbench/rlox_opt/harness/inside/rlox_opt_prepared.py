@@ -13,6 +13,7 @@ import os
 import resource
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -41,6 +42,15 @@ class Skipped(Exception):
     """A benchmark asks to be skipped."""
 
 
+@contextmanager
+def _skipping() -> Iterator[None]:
+    """Raises Skipped where a benchmark raises NotImplementedError, which is asv's way to skip."""
+    try:
+        yield
+    except NotImplementedError as error:
+        raise Skipped(told(error)) from None
+
+
 class Prepared:
     """A benchmark that is set up on a side. `alone` is the number of calls that may follow one
     setup; 0 is any number."""
@@ -50,16 +60,16 @@ class Prepared:
     ) -> None:
         self._side = side
         self._benchmark = benchmark
+        self.alone = 0
+        with side, _skipping():
+            benchmark.set_up()
+            self.call = functools.partial(benchmark.func, *benchmark.arguments())
+            if benchmark.type not in ("time", "timeraw"):
+                return  # `value` calls it, once, as asv does
+            first = timed(self.call, 1)  # shows as well whether the call fails
+            end_what_came_back()
         with side:
-            try:
-                benchmark.set_up()
-                self.call = functools.partial(benchmark.func, *benchmark.arguments())
-                first = timed(self.call, 1)  # shows as well whether the call fails
-                end_what_came_back()
-            except NotImplementedError as error:  # asv's way to skip a benchmark
-                raise Skipped(told(error)) from None
             if benchmark.type == "timeraw":
-                self.alone = 0
                 self._raw(1)
                 return
             self.alone = self._borne(first) if alone is None else alone
@@ -87,7 +97,7 @@ class Prepared:
     def value(self) -> float:
         """Its value: the number it returns, the bytes of what it returns, or the peak memory."""
         kind = self._benchmark.type
-        with self._side:
+        with self._side, _skipping():
             returned = self.call()
             if kind == "peakmemory":
                 return peak_memory()
@@ -144,11 +154,10 @@ class Prepared:
     def _raw(self, calls: int) -> float:
         """Seconds of a timeraw statement, each time in a new interpreter."""
         said = self.call()
-        stmt, setup = said if isinstance(said, tuple) else (said, "")
+        stmt, setup = map(textwrap.dedent, said if isinstance(said, tuple) else (said, ""))
         number = self._benchmark.number or 1
         program = json.dumps({"stmt": stmt, "setup": setup, "number": number})
-        path = os.pathsep.join([sys.path[0], os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        env = {**os.environ, "PYTHONPATH": path, **self._benchmark.env}
+        env = {**os.environ, **self._benchmark.env}
         seconds = 0.0
         for _ in range(calls):
             done = subprocess.run(

@@ -43,14 +43,17 @@ _WITHIN = ("time", "call", "pin", "reached")  # the commands during which a test
 
 
 class Built:
-    """Imports the built packages from the build's folder, and never from beside the tests. `lent`
-    are the suite's modules that lie within such a package, each with the folder of the suite's own
-    copy of the package; the built package finds them there."""
+    """Imports the built packages from the build's folder, and never from beside the tests; a Python
+    that a test starts finds them there, too. `lent` are the suite's modules that lie within such a
+    package, each with the folder of the suite's own copy of the package; the built package finds
+    them there."""
 
     def __init__(self, folder: str, packages: list[str], lent: dict[str, str]) -> None:
         self.folder, self.packages, self.lent = os.path.realpath(folder), packages, lent
         sys.meta_path.insert(0, self)
         sys.path.insert(0, self.folder)
+        path = self.folder, os.environ.get("PYTHONPATH", "")
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         site.addsitedir(self.folder)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:

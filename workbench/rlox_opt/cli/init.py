@@ -221,7 +221,7 @@ def _build(project: Project, configuration: Configuration | None, found: _Found)
     elif isinstance(by, Command):
         told = shlex.join(by.command)
         found.known["build"] = told, "pyproject.toml, [tool.rlox-opt.build]"
-    elif configuration and (configuration.build_command or configuration.install_command):
+    elif configuration and configuration.by_commands:
         commands = configuration.build_command or configuration.install_command
         found.known["build"] = f"asv's commands: {'; '.join(commands)}", f"{configuration.path}"
     else:
@@ -266,7 +266,8 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
     found.known["suite"] = f"{folder}, {functions}", where
     if of.kind == "criterion":
         return
-    needs = ", ".join(of.requirements) or "nothing beside the package"
+    extras = [f"the package's extra {extra}" for extra in of.extras]
+    needs = ", ".join((*extras, *of.requirements)) or "nothing beside the package"
     if of.run_env:
         needs += f"; variables {', '.join(of.run_env)}"
     found.known["environment"] = f"by uv: {needs}", where

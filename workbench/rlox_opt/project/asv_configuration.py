@@ -3,6 +3,7 @@ asv builds. They are read from a text, so that a commit's file is read as one on
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import posixpath
@@ -16,7 +17,7 @@ import json5
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rlox_opt.project import asv_matrix, conda_environment
+from rlox_opt.project import asv_install, asv_matrix, conda_environment
 from rlox_opt.project.asv_matrix import Combination, printable
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError
@@ -41,6 +42,7 @@ _IGNORE, _BY_DEFAULT = "IGNORE", "environment.yml"  # asv's words
 _REMEDY = "is not read; name what the suite needs of it by --with NAME"
 _NAME = re.compile(r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?\s*(\[[\w\s,.-]*\])?")
 _VARIABLE = re.compile(r"[^\0=]+")
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class Configuration:
 
     requirements: tuple[str, ...] = ()
     """What the suite needs, in pip's form, by the first combination of the matrix."""
+
+    extras: tuple[str, ...] = ()
+    """The extras of the project itself that `install_command` installs."""
 
     not_pip: tuple[str, ...] = ()
     """Names of conda's requirements, which PyPI may lack."""
@@ -87,13 +92,25 @@ class Configuration:
     """The kind of the suite. Suites of other kinds than asv's have no such file."""
 
     elsewhere: str = ""
-    """`repo`, where that is not a folder of this repository: asv would measure that repository."""
+    """`repo`, where that lies outside this repository: asv would measure that repository."""
+
+    distribution: str = ""
+    """`project`, the distribution that asv installs; "" if no distribution can have that name."""
+
+    @property
+    def by_commands(self) -> bool:
+        """Whether its commands build the project. Otherwise its back-end does, also where
+        `install_command` names the wheel."""
+        installs = self.install_command
+        by_wheel = any("{wheel_file}" in of for of in installs)
+        return bool(self.build_command or (installs and not by_wheel))
 
 
 class _File(msgspec.Struct, frozen=True):
     """The keys that are read. Where asv takes a text or a list of texts, this is a list."""
 
     version: int = 1
+    project: str = ""
     repo: str = ""
     repo_subdir: str = ""
     benchmark_dir: str = "benchmarks"
@@ -125,15 +142,14 @@ def parse(
     if of.version != 1:
         raise UsageError(f"{path}: `version` is {of.version}; it takes 1, asv's only one")
     notes = [*_unknown(table, path)]
-    elsewhere = of.repo if _ELSEWHERE.match(of.repo) else ""
     home = path.parent
+    beyond = _ELSEWHERE.match(of.repo) or _leads_out(home, of.repo)
+    elsewhere = of.repo if beyond and "\0" not in of.repo else ""
     top = PurePosixPath() if elsewhere or not of.repo else _within(home, of.repo, path, "repo")
     if elsewhere:
         notes.append(f"{path}: `repo` is {of.repo}; what is built is the repository it lies in")
     project = _within(top, of.repo_subdir, path, "repo_subdir")
-    combination, pythons, count = asv_matrix.first(
-        of.matrix, of.exclude, of.include, of.pythons, of.environment_type, path
-    )
+    combination, pythons, count = _first(of, path)
     if count > 1:
         notes.append(
             f"{path}: `matrix` has {count if count < 10**6 else 'millions of'} combinations; the "
@@ -152,12 +168,16 @@ def parse(
         asked = [*_requirements(of_conda, conda, path, notes), *also.pip]
         requirements += _understood(asked, taken, path, notes)
         pythons = pythons or tuple(filter(None, [also.python]))
+    installed = asv_install.read(of.install_command, path, project, beside)
+    requirements += _understood(installed.requirements, taken, path, notes)
+    notes += installed.notes
     build_env = _variables(combination, path, "env")
     return Configuration(
         path=path,
         suite=_within(home, of.benchmark_dir, path, "benchmark_dir"),
         project=project,
         requirements=tuple(requirements),
+        extras=tuple(map(printable, dict.fromkeys(installed.extras))),
         not_pip=tuple(map(_bare, _asked({**of_conda, **combination}))) if conda else (),
         build_env=build_env,
         run_env=build_env | _variables(combination, path, "env_nobuild"),
@@ -167,7 +187,21 @@ def parse(
         environment_type=of.environment_type,
         notes=tuple(map(printable, notes)),
         elsewhere=elsewhere,
+        distribution=of.project if _DISTRIBUTION.fullmatch(of.project) else "",
     )
+
+
+def _first(of: _File, path: PurePosixPath) -> tuple[Combination, tuple[str, ...], int]:
+    """The first combination of the matrix. Since conda's packages are taken from PyPI, its rules
+    are those for a virtual environment, unless they leave no combination."""
+
+    def first(kind: str) -> tuple[Combination, tuple[str, ...], int]:
+        return asv_matrix.first(of.matrix, of.exclude, of.include, of.pythons, kind, path)
+
+    if of.environment_type in _CONDA_LIKE:
+        with contextlib.suppress(UsageError):
+            return first("virtualenv")
+    return first(of.environment_type)
 
 
 def _of_conda_file(
@@ -255,13 +289,18 @@ def _unknown(table: Mapping[str, Any], path: PurePosixPath) -> Iterator[str]:
 
 def _within(home: PurePosixPath, named: str, path: PurePosixPath, key: str) -> PurePosixPath:
     """A folder named relative to `home`. Raises UsageError if it lies outside the repository."""
-    folder = posixpath.normpath(posixpath.join(str(home), named or "."))
-    if "\0" in named or f"{folder}/".startswith(("../", "/")):
+    if "\0" in named or _leads_out(home, named):
         raise UsageError(
             f"{path}: `{key}` is {printable(named)!r}, outside the repository; it takes a folder "
             f"within, named from {home if str(home) != '.' else 'its top'}"
         )
-    return PurePosixPath(folder)
+    return PurePosixPath(posixpath.normpath(home / named))
+
+
+def _leads_out(home: PurePosixPath, named: str) -> bool:
+    """Whether a path that is named relative to `home` lies outside the repository."""
+    folder = posixpath.normpath(posixpath.join(str(home), named))
+    return f"{folder}/".startswith(("../", "/"))
 
 
 def _told(combination: Combination) -> str:

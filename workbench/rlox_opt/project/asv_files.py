@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import posixpath
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -60,11 +61,15 @@ def read(top: Path, path: PurePosixPath) -> Configuration:
         raise UsageError(f"{path}: {error.why}") from None
 
     def beside(other: PurePosixPath) -> str | None:
-        with contextlib.suppress(NotReadError):
+        with contextlib.suppress(ValueError):  # also of a name that no file can have
             return read_text(top / other)
         return None
 
-    return parse(text, path, beside)
+    found = parse(text, path, beside)
+    named = os.path.realpath(top / path.parent / found.elsewhere)
+    if found.elsewhere and named == os.path.realpath(top):  # the checkout, named from outside
+        return tidy(found, found.project)
+    return found
 
 
 def chosen(
@@ -94,10 +99,11 @@ def chosen(
         ours = [each for each in there if _says(top, each, lambda of: of.project == root)]
         there = ours if len(ours) == 1 else there
     if len(there) > 1:
+        first = posixpath.relpath(there[0], root)
         raise UsageError(
             f"{top / root}: several files say where the suite is: {', '.join(map(str, there))}; "
-            f'choose by suite = "{posixpath.relpath(there[0], root)}" under [tool.rlox-opt] of '
-            "pyproject.toml, or by --suite"
+            f'rlox-opt init --suite {shlex.quote(first)} there, or suite = "{first}" under '
+            "[tool.rlox-opt] of pyproject.toml, chooses one"
         )
     if there:
         return read(top, there[0])
@@ -150,11 +156,12 @@ def below(
 
 
 def _there(top: Path, root: PurePosixPath, listed: Iterable[str] | None) -> list[PurePosixPath]:
-    """The files in `root` and below; without any, those above that belong to `root`."""
+    """The files in `root` and below; without any, those above it or beside it that belong to
+    `root`."""
     above = (folder / name for folder in root.parents for name in NAMES)
     return below(top, root, listed) or [
         path
-        for path in above
+        for path in dict.fromkeys([*above, *below(top, PurePosixPath(), listed)])
         if (top / path).is_file() and _says(top, path, lambda of: of.project == root)
     ]
 

@@ -33,6 +33,7 @@ from rlox_opt.project.commits import Commits, Revision, as_usage_error
 from rlox_opt.project.own_environment import OwnEnvironment
 from rlox_opt.system import elf
 from rlox_opt.system.commands import Done
+from rlox_opt.system.files import read_text
 from rlox_opt.system.usage import UsageError
 
 __all__ = [
@@ -46,6 +47,11 @@ __all__ = [
     "same_parts",
 ]
 
+# What cargo and rustup look for, in the folder they run in and in all above it.
+_FROM_ABOVE = (
+    (".cargo/config.toml", ".cargo/config"),
+    ("rust-toolchain.toml", "rust-toolchain"),
+)
 _NOTHING = Configuration(
     PurePosixPath("asv.conf.json"), PurePosixPath("benchmarks"), PurePosixPath()
 )
@@ -108,7 +114,29 @@ class Builds:
                 features are asked for.
         """
         self.check(revision)
-        return allocators.told(self._built(revision, like), self.commits)
+        built = allocators.told(self._built(revision, like), self.commits)
+        return dataclasses.replace(built, notes=(*built.notes, *self._from_above(revision)))
+
+    def _from_above(self, revision: Revision) -> Iterator[str]:
+        """A note on each file of the working tree that cargo or rustup heeds at a commit without
+        it, since they look for it in all folders above the checkout."""
+        root = Path(os.path.realpath(self.commits.root))
+        above = Path(os.path.realpath(checkouts.of(self.folder))).parents
+        for folder in () if revision.is_release else above:
+            for names in _FROM_ABOVE if folder.is_relative_to(root) else ():
+                paths = [str((folder / name).relative_to(root)) for name in names]
+                there = [path for path in paths if (root / path).is_file()]
+                theirs = [self.commits.text(revision.commit, path) for path in paths if there]
+                ours = [read_text(root / path, errors="replace") for path in there]
+                # cargo takes all such files together, rustup the nearest alone.
+                merged = names[0].startswith(".cargo")
+                if there and ("".join(theirs) != "".join(ours) if merged else not any(theirs)):
+                    lacks = "has another" if any(theirs) else "has none"
+                    yield (
+                        f"{', '.join(there)} of the working tree counts for {revision.title}, "
+                        f'which {lacks}; cache = "FOLDER" under [tool.rlox-opt] of pyproject.toml, '
+                        "outside the repository, builds commits without it"
+                    )
 
     @property
     def _of_criterion(self) -> bool:

@@ -36,6 +36,7 @@ _DIGITS = 16  # of a folder's name
 _RUNNER = re.compile(r"^\s*(?:from|import)\s+asv_runner\b", re.MULTILINE)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 _OBJECTS = re.compile(r"^\s*(?:def\s+mem_|class\s+Mem[A-Z_])", re.MULTILINE)  # asv's own pattern
+_WORD = re.compile(r"\w[\w.-]*")
 # The name that uv gives as the cause. For a package without a wheel its words are different.
 _CAUSES = (
     re.compile(r"(?:Because|because|and) (?P<name>[\w.-]+) was not found in the (?:package )?"),
@@ -274,6 +275,11 @@ def known(
         f"there"
     ]
     return kept, notes
+
+
+def named_in(*texts: str) -> set[str]:
+    """All words of some texts, as distributions are named."""
+    return {canonicalize_name(word) for text in texts for word in _WORD.findall(text)}
 
 
 def joined(requirements: Sequence[str], instead: Sequence[str]) -> tuple[str, ...]:

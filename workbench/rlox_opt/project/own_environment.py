@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from rlox_opt.project import checkouts, releases
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, forget_oldest, told_of_lacking
@@ -28,6 +29,7 @@ from rlox_opt.project.environments import (
     joined,
     known,
     name_of,
+    named_in,
     needed_by,
 )
 from rlox_opt.project.interpreters import Interpreter, chosen
@@ -40,6 +42,7 @@ _LIMIT_S = 3600.0  # of a build
 # Variables by which pip and uv, which commands may call, get versions for isolated builds too.
 _CONSTRAINTS = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT")
 _LACKING = "not checked out"
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -73,20 +76,13 @@ class OwnEnvironment:
                 )
             return
         asked = self._asked(revision)
-        if not self._by_commands:
+        if not self.configuration.by_commands:
             pep517.variables(asked, revision, Path(), {})
         elif revision.features:
             raise UsageError(
                 f"{revision.text!r}: features are cargo's; this project is built by the "
                 f"commands of {self.configuration.path}"
             )
-
-    @property
-    def _by_commands(self) -> bool:
-        """Whether asv.conf.json says how to build it, or to install it by another tool than pip."""
-        asks = self.configuration
-        of_their_own = any("{wheel_file}" not in of for of in asks.install_command)
-        return bool(asks.build_command) or of_their_own
 
     def build(self, revision: Revision, like: Artefact | None) -> Artefact:
         """Build a revision, or take the build that is kept, and make the environment it runs in.
@@ -99,15 +95,24 @@ class OwnEnvironment:
             theirs = ""
         asks = self.configuration
         interpreter, note = chosen(revision.python, asks.pythons, asked.python, theirs)
-        if revision.is_release:
-            place, built = self._release(revision, interpreter)
-        elif self._by_commands:
-            place, built = self._by_asv(revision, asked, interpreter, like)
-        else:
-            place, built = self._by_pep517(revision, asked, interpreter, like)
-        named = (*built.named, *map(name_of, asked.requires))
+        notes: list[str] = []
+        try:
+            if revision.is_release:
+                place, built = self._release(revision, interpreter)
+            elif asks.by_commands:
+                place, built = self._by_asv(revision, asked, interpreter, like, notes)
+            else:
+                place, built = self._by_pep517(revision, asked, interpreter, like)
+        except NotResolvedError as error:
+            other = ", and --with NAME==VERSION another version" if asks.by_commands else ""
+            raise NotBuiltError(
+                f"{revision.title} cannot be built, for want of {error}; --python VERSION takes "
+                f"another interpreter{other}"
+            ) from None
+        needs = built.needs(asks.extras)
+        named = {*map(name_of, (*built.requirements, *asked.requires))}
         wanted, left_out = known(asks.requirements, asks.not_pip, named, self.suite)
-        needed = (*needed_by(self.suite), *built.requires)
+        needed = (*needed_by(self.suite), *needs)
         pins = tuple(like.made.get("environment", "").splitlines()) if like else ()
         environment = self._environment(
             revision,
@@ -117,7 +122,7 @@ class OwnEnvironment:
             Environment(Path(), pins),
             built.name,
         )
-        notes = [note, *left_out, *environment.notes, *self._offered(asked, environment)]
+        notes += [note, *left_out, *environment.notes, *self._offered(asked, environment)]
         notes.append(built.made.get(_LACKING, ""))
         if self.package not in built.packages:
             there = ", ".join(built.packages)
@@ -126,7 +131,7 @@ class OwnEnvironment:
             **built.made,
             "interpreter": interpreter.title,
             "interpreter path": str(interpreter.path),
-            "requirements": "; ".join(built.requires),
+            "requirements": "; ".join(needs),
             "environment": "\n".join(environment.locked),
         }
         return Artefact(
@@ -140,7 +145,7 @@ class OwnEnvironment:
             env=asks.run_env,
             made=made,
             found=built.found,
-            notes=tuple(filter(None, notes)),
+            notes=tuple(dict.fromkeys(filter(None, notes))),
         )
 
     def _asked(self, revision: Revision) -> pep517.Asked:
@@ -200,10 +205,11 @@ class OwnEnvironment:
         like: Artefact | None,
         env: Mapping[str, str],
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What the back-end requires besides `needed`, and the versions of all."""
-        pins = self._pins(revision, of, needed, like)
+        """What the back-end requires besides `needed`, and the versions of all. Raises
+        NotResolvedError."""
+        pins = self._pins(of, needed, like)
         if more := self._also_required(revision, asked, of, pins, env):
-            pins = self._pins(revision, of, (*needed, *more), like, pins)
+            pins = self._pins(of, (*needed, *more), like, pins)
         return more, pins
 
     def _also_required(
@@ -222,10 +228,7 @@ class OwnEnvironment:
         path = self.folder / f"asks-{_digest(*parts)}.json"
         with contextlib.suppress(NotReadError):
             return schema.read(path, tuple[str, ...])
-        try:
-            python = self.environments.having(of, Locked(tuple(pins))).python
-        except NotResolvedError as error:
-            raise NotBuiltError(f"{revision.title} cannot be built, for want of {error}") from None
+        python = self.environments.having(of, Locked(tuple(pins))).python
         with checkouts.alone(self.folder) as lock:
             with as_usage_error():
                 source = self.commits.repository()
@@ -237,12 +240,26 @@ class OwnEnvironment:
         return more or ()
 
     def _by_asv(
-        self, revision: Revision, asked: pep517.Asked, of: Interpreter, like: Artefact | None
+        self,
+        revision: Revision,
+        asked: pep517.Asked,
+        of: Interpreter,
+        like: Artefact | None,
+        notes: list[str],
     ) -> tuple[Path, wheels.Built]:
         asks = self.configuration
-        needed = (*asks.requirements, *asked.requires, *asv_command.ALWAYS)
-        more, fixed = self._fixed(revision, asked, of, needed, like, asks.build_env)
-        pins = self._pins(revision, of, needed, like, fixed)  # asv does not install `more`
+        named = named_in(asked.text, *asks.build_command)
+        wanted, _ = known(asks.requirements, asks.not_pip, named, self.suite)
+
+        def having(
+            wanted: Sequence[str],
+        ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+            needed = joined((*wanted, *asked.requires, *asv_command.ALWAYS), revision.extra)
+            return needed, *self._fixed(revision, asked, of, needed, like, asks.build_env)
+
+        (needed, more, fixed), told = self._giving_way(wanted, having)
+        notes += told
+        pins = self._pins(of, needed, like, fixed)  # asv does not install `more`
         commands = asks.build_command, asks.install_command
         made = {
             "builder": f"the commands of {asks.path}",
@@ -263,7 +280,7 @@ class OwnEnvironment:
                 "env_name": of.abi,
                 "env_type": asks.environment_type or "uv",
                 "conf_dir": str(home),
-                "project": self.package,
+                "project": asks.distribution or self.package,
                 "commit": revision.commit,
             }
             constraints = out / "constraints.txt"
@@ -275,7 +292,8 @@ class OwnEnvironment:
             asv_command.take_installed(virtual, before, out / "package", revision.title)
             return out / "package"
 
-        return self._kept(revision, of, made, build, "\n".join(("", *commands[0], *commands[1])))
+        how = "\n".join((asks.distribution, *asks.build_command, *asks.install_command))
+        return self._kept(revision, of, made, build, how)
 
     def _kept(
         self,
@@ -319,21 +337,16 @@ class OwnEnvironment:
         return "\0".join(row for row in rows if not row.partition("\t")[2].startswith(suite))
 
     def _pins(
-        self,
-        revision: Revision,
-        of: Interpreter,
-        asked: Sequence[str],
-        like: Artefact | None,
-        own: Sequence[str] = (),
+        self, of: Interpreter, asked: Sequence[str], like: Artefact | None, own: Sequence[str] = ()
     ) -> tuple[str, ...]:
         """The versions of build requirements: the `own` ones, and those of the other side where
-        they are allowed."""
+        they are allowed. Raises NotResolvedError."""
         theirs = like.made.get("build environment", "").splitlines() if like else []
-        try:
-            droppable = self.configuration.not_pip
-            return self.environments.locked(of, asked, joined(theirs, own), droppable).pins
-        except NotResolvedError as error:
-            raise NotBuiltError(f"{revision.title} cannot be built, for want of {error}") from None
+        asks = self.configuration
+        # What asv's commands install there must not be there before.
+        without = asks.distribution if asks.by_commands else ""
+        likes = joined(theirs, own)
+        return self.environments.locked(of, asked, likes, asks.not_pip, without).pins
 
     def _environment(
         self,
@@ -345,31 +358,41 @@ class OwnEnvironment:
         measured: str,
     ) -> Environment:
         """The environment with what the configuration has `wanted` and with what is `needed` in any
-        case. A version of the configuration that contradicts `needed`, as an outdated one may, is
-        given up with a note."""
+        case."""
 
         def having(wanted: Sequence[str]) -> Environment:
             asked = joined((*wanted, *needed), revision.extra)
             return self.environments.of(of, asked, like, self.configuration.not_pip, measured)
 
         try:
-            return having(wanted)
+            made, told = self._giving_way(wanted, having)
         except NotResolvedError as error:
+            why = f"{revision.title} cannot have what it requires: {error}"
+            if revision.extra:
+                raise UsageError(f"--with {' --with '.join(revision.extra)}: {why}") from None
+            raise NotBuiltError(why) from None
+        return dataclasses.replace(made, notes=(*made.notes, *told))
+
+    def _giving_way(
+        self, wanted: Sequence[str], having: Callable[[Sequence[str]], _T]
+    ) -> tuple[_T, list[str]]:
+        """What `having` makes of what the configuration has `wanted`. A version that contradicts
+        what else is needed, as an outdated one may, is given up with a note. Raises
+        NotResolvedError."""
+        try:
+            return having(wanted), []
+        except NotResolvedError:
             fixed = [asked for asked in wanted if any_version(asked) != asked]
             for giving_way in (*((asked,) for asked in fixed), fixed):
                 rest = [any_version(asked) if asked in giving_way else asked for asked in wanted]
                 with contextlib.suppress(NotResolvedError):
-                    made = having(rest)
                     note = (
                         f"{self.configuration.path}: {', '.join(giving_way)} cannot be had with "
                         "what the package requires, and gives way to the version that can; "
                         f"--with NAME==VERSION takes another"
                     )
-                    return dataclasses.replace(made, notes=(*made.notes, note))
-            told = f"{revision.title} cannot have what it requires: {error}"
-            if revision.extra:
-                raise UsageError(f"--with {' --with '.join(revision.extra)}: {told}") from None
-            raise NotBuiltError(told) from None
+                    return having(rest), [note]
+            raise
 
 
 def _digest(*parts: str) -> str:

@@ -131,7 +131,9 @@ def _pins(
 
 
 def _asking(base: Artefact, head: Artefact, key: str) -> str:
-    if key == "environment" and base.revision.extra != head.revision.extra:
+    # asv's commands build with what --with asks for, too; back-ends do not.
+    heeded = key == "environment" or not base.made.get("builder", "").startswith("PEP 517")
+    if heeded and base.revision.extra != head.revision.extra:
         return "as was asked for by --with"
     if base.made.get("interpreter") != head.made.get("interpreter"):
         return "as goes with the interpreter"

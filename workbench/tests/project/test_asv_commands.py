@@ -7,6 +7,7 @@ import small_projects
 from small_projects import ASKS, builds, of, own, repository, said
 
 from rlox_opt.project.builds import NotBuiltError
+from rlox_opt.project.commits import Revision
 from rlox_opt.system.usage import UsageError
 
 ZIPS = """
@@ -89,6 +90,64 @@ def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Pat
     assert built.packages == ("thing",)
 
 
+@pytest.mark.parametrize("name", ["Thing", ""])  # without one, that of the package counts
+def test_of_several_wheels_the_one_of_the_project_is_taken(tmp_path: Path, name: str) -> None:
+    (first,) = repository(tmp_path / "thing", own(**{"zips.py": ZIPS}))
+    for tool in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", tool, "1.0")
+    wheels = [f"{{build_cache_dir}}/{of}-1-py3-none-any.whl" for of in ("thing", "a_part")]
+    copies = f"import shutil; shutil.copy({wheels[0]!r}, {wheels[1]!r})"
+    commands = ("python zips.py {build_cache_dir}", f'python -c "{copies}"')
+    project = builds(tmp_path / "thing", build_command=commands, distribution=name)
+    assert project.build(of(first)).packages == ("thing",)
+    other = builds(tmp_path / "thing", build_command=commands, distribution="another")
+    told = r"left a_part-1\S*, thing-1\S*; let it leave one alone, as `pip wheel --no-deps` does"
+    with pytest.raises(NotBuiltError, match=told):
+        other.build(of(first))
+
+
+def test_extras_that_asv_installs_are_installed(tmp_path: Path) -> None:
+    needs = "requires = \"Requires-Dist: alpha<2; extra == 'all'\\n"
+    needs += "Requires-Dist: thing[all]; extra == 'most'\\n\""
+    (first,) = repository(tmp_path / "thing", own(more=needs))
+    for extras, environment in (((), ""), (("most",), "alpha==1.5")):
+        commands = ("python -c pass", "pip install {wheel_file}")
+        built = builds(tmp_path / "thing", extras=extras, install_command=commands).build(of(first))
+        assert built.made["environment"] == environment
+        assert built.made["builder"] == "PEP 517, inner"
+
+
+def test_a_version_that_cannot_be_had_for_the_build_gives_way_and_is_told(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own(**{"zips.py": ZIPS}))
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    command = ("python zips.py {build_cache_dir}",)
+    outdated = builds(tmp_path / "thing", build_command=command, requirements=("alpha==0.1",))
+    built = outdated.build(of(first))
+    (note,) = built.notes
+    assert "alpha==0.1 cannot be had with what the package requires, and gives way" in note
+    asked = ["alpha==2.0", "build==1.0", "pip==1.0"]
+    assert built.made["build environment"].splitlines() == asked
+    given = outdated.build(Revision(first[:10], first, extra=("alpha==1.0",)))
+    assert given.made["build environment"].splitlines() == ["alpha==1.0", *asked[1:]]
+    assert given.notes == ()
+    remedy = r"for want of .*delta.*; --python VERSION takes another .*, and --with NAME==VERSION"
+    with pytest.raises(NotBuiltError, match=remedy):
+        builds(tmp_path / "thing", build_command=command, requirements=("delta",)).build(of(first))
+
+
+def test_what_only_conda_names_is_not_there_for_the_build_either(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own(**{"zips.py": ZIPS}))
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    names = ("alpha", "beta")
+    asks = {"requirements": names, "not_pip": names, "environment_type": "conda"}
+    commands = ("python zips.py {build_cache_dir} alpha",)  # which names it as well
+    built = builds(tmp_path / "thing", build_command=commands, **asks).build(of(first))
+    asked = ["alpha==2.0", "build==1.0", "pip==1.0"]
+    assert built.made["build environment"].splitlines() == asked
+
+
 @pytest.mark.parametrize(
     ("command", "error", "told"),
     [
@@ -96,6 +155,7 @@ def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Pat
         ("python -c pass", NotBuiltError, "should leave one wheel, and left none"),
         ("no-such-program", UsageError, "'no-such-program', which a command starts with, is nei"),
         ("python {no_such}", UsageError, r"names \{no_such\}, which there is not; there are"),
+        ("python {wheel_file}", UsageError, r"names \{wheel_file\}, and no wheel is in \{build_"),
         ("A=1", UsageError, "names no program to run"),
         ("python 'x", UsageError, "is no command: No closing quotation"),
     ],

@@ -39,7 +39,6 @@ def test_folders_are_named_from_the_file_and_told_from_the_repository() -> None:
     [
         ({"benchmark_dir": "../../x"}, r"`benchmark_dir` is '../../x', outside .* from bench"),
         ({"benchmark_dir": "/tmp"}, "`benchmark_dir` is '/tmp', outside the repository"),
-        ({"repo": "../.."}, "`repo` is '../..', outside the repository"),
         ({"repo": "..", "repo_subdir": ".."}, "`repo_subdir` is '..', .* named from its top"),
         ({"benchmark_dir": 3}, "`benchmark_dir` is 3; it takes `str`"),
         ({"version": 2}, "`version` is 2; it takes 1"),
@@ -195,6 +194,24 @@ def test_rules_leave_combinations_and_versions_of_python_out() -> None:
     assert found.pythons == ("3.13", "3.12")
 
 
+@pytest.mark.parametrize("kind", ["conda", "mamba", "virtualenv"])
+def test_rules_for_conda_are_not_those_for_packages_of_pypi(kind: str) -> None:
+    matrix = {"pytables": [None, ""], "tables": [None, ""]}
+    rules: list[dict[str, Any]] = [
+        {"environment_type": "conda", "tables": ""},
+        {"environment_type": "conda", "pytables": None},
+        {"environment_type": "(?!conda).*", "tables": None},
+        {"environment_type": "(?!conda).*", "pytables": ""},
+    ]
+    assert of(environment_type=kind, matrix=matrix, exclude=rules).requirements == ("tables",)
+
+
+def test_rules_that_leave_conda_alone_are_those_for_conda() -> None:
+    rules = [{"environment_type": "(?!conda).*"}]
+    found = of(environment_type="conda", matrix={"six": []}, exclude=rules)
+    assert found.requirements == ("six",)
+
+
 def test_where_all_is_left_out_the_first_that_is_included_here_is_taken() -> None:
     added = [
         {"python": "3.9", "sys_platform": "amiga", "req": {"a": "1"}},
@@ -219,7 +236,8 @@ def test_commands_are_texts_or_lists_and_nothing_is_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    "repo", ["https://host/x.git", "git@host:x/y.git", "/home/me/x", "~/x", "ssh://host/x"]
+    "repo",
+    ["https://host/x.git", "git@host:x/y.git", "/home/me/x", "~/x", "ssh://host/x", "../../x"],
 )
 def test_another_repository_is_noted_and_kept(repo: str) -> None:
     found = of(repo=repo, repo_subdir="python")

@@ -51,7 +51,7 @@ def build(
     `install` are run as well, which install into `virtual`, and None is returned.
 
     Raises:
-        NotBuiltError: a command fails, or leaves several wheels.
+        NotBuiltError: a command fails, or leaves several wheels, and not one of {project}.
         UsageError: a command has an error.
     """
     told = {**environment(), **git.environment(trusted=checkout), **env}
@@ -61,9 +61,9 @@ def build(
     said: list[str] = []
     for command in commands:
         _run(_parsed(command, names), names, told, path, said, log, limit_s)
-    found = sorted(Path(names["build_cache_dir"]).glob("*.whl"))
-    if found or not install:
-        return wheels.only_wheel(Path(names["build_cache_dir"]), names["commit"][:10])
+    cache = Path(names["build_cache_dir"])
+    if any(cache.glob("*.whl")) or not install:
+        return wheels.only_wheel(cache, names["commit"][:10], names["project"])
     for command in install:
         _run(_parsed(command, names), names, told, path, said, log, limit_s)
     return None
@@ -104,9 +104,11 @@ def _parsed(command: str, names: Mapping[str, str]) -> _Command:
     try:
         words = [word.format(**names) for word in shlex.split(command)]
     except (KeyError, IndexError) as error:
-        there = ", ".join(f"{{{name}}}" for name in sorted({*names, "wheel_file"}))
-        raise UsageError(f"asv.conf.json: {command!r} names {{{error.args[0]}}}, which there is "
-            f"not; there are {there}") from None  # fmt: skip
+        there = ", ".join(f"{{{name}}}" for name in sorted(names))
+        why = f"which there is not; there are {there}"
+        if error.args[0] == "wheel_file":
+            why = "and no wheel is in {build_cache_dir}; let build_command leave one there"
+        raise UsageError(f"asv.conf.json: {command!r} names {{{error.args[0]}}}, {why}") from None
     except ValueError as error:
         raise UsageError(f"asv.conf.json: {command!r} is no command: {error}") from None
     env: dict[str, str] = {}

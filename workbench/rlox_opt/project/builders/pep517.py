@@ -56,6 +56,9 @@ class Asked:
     offered: Mapping[str, str] = field(default_factory=dict)
     """The distributions that it names in an extra or a group, with the name of that table."""
 
+    text: str = field(default="", repr=False)
+    """The texts of its files that say how it is built."""
+
     @property
     def by_maturin(self) -> bool:
         """Whether its features are cargo's and its back-end, or the one that this wraps, knows
@@ -86,6 +89,7 @@ def asked(text: Callable[[str], str]) -> Asked:
         declared=bool(system or files["setup.py"]),
         path=_texts(system.get("backend-path")),
         offered=_offered(table),
+        text="\n".join(files.values()),
     )
 
 

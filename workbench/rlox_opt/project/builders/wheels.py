@@ -7,12 +7,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 
 import msgspec
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from rlox_opt.project.artefacts import NotBuiltError, digests_of_wheel, packages_in
 from rlox_opt.project.environments import name_of
@@ -23,6 +25,8 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.uv import reason, uv
 
 _PACKAGE, _FACTS = "package", "built.json"
+_EXTRA = re.compile(r"extra == \"([^\"]*)\"")
+_ALWAYS, _NEVER = 'python_version >= "3"', 'python_version < "3"'  # of a marker
 # Variables that influence builds: those of compilers, and of the tools that call them.
 _HEEDED = re.compile(
     r"(CC|CXX|CPP|FC|AR|LD|LDSHARED|LDCXXSHARED|ARCHFLAGS|MACOSX_DEPLOYMENT_TARGET|RUSTC\w*|"
@@ -47,16 +51,24 @@ class Built(msgspec.Struct, frozen=True):
     commit: str
     """The commit at which it was built. Another commit with the same sources may use it."""
 
-    requires: tuple[str, ...]
-    """What it needs to run, by its own metadata."""
-
-    named: tuple[str, ...]
-    """All names in its metadata, with those of extras."""
+    requirements: tuple[str, ...]
+    """All that its own metadata requires, also with extras."""
 
     digests: dict[str, str]
     packages: tuple[str, ...]
     made: dict[str, str]
     found: dict[str, str]
+
+    def needs(self, extras: Iterable[str] = ()) -> tuple[str, ...]:
+        """What it needs to run with these extras, and with those of its own that they name."""
+        own, on = name_of(self.name), {*map(canonicalize_name, extras)}
+        while True:
+            needed = [of for text in self.requirements if (of := _with_extras(text, on))]
+            ours = [of for of in needed if name_of(of) == own]
+            more = {canonicalize_name(of) for text in ours for of in Requirement(text).extras}
+            if more <= on:
+                return tuple(sorted({*needed} - {*ours}))
+            on |= more
 
 
 def kept(folder: Path) -> Built | None:
@@ -105,8 +117,7 @@ def described(new: Path, commit: str, made: Mapping[str, str], folder: Path) -> 
         name=of.metadata["Name"],
         version=of.version,
         commit=commit,
-        requires=_needed(of.requires or []),
-        named=tuple(sorted({*map(name_of, of.requires or [])})),
+        requirements=tuple(sorted({*(of.requires or [])})),
         digests=digests_of_wheel(target, of.version, commit),
         packages=packages_in(target),
         made={**made},
@@ -125,13 +136,20 @@ def failed(title: str, done: Done, log: Path) -> NotBuiltError:
     return NotBuiltError(f"{title} does not build{late} ({log}):\n{done.tail}")
 
 
-def only_wheel(folder: Path, title: str) -> Path:
-    """The one wheel in a folder. Raises NotBuiltError unless there is exactly one."""
-    wheels = sorted(folder.glob("*.whl"))
-    if len(wheels) != 1:
-        what = ", ".join(path.name for path in wheels) or "none"
-        raise NotBuiltError(f"{title}: its build should leave one wheel, and left {what}")
-    return wheels[0]
+def only_wheel(folder: Path, title: str, name: str = "") -> Path:
+    """The one wheel in a folder; among several, the one of the distribution `name`. Raises
+    NotBuiltError if there is none, or not one alone."""
+    found = sorted(folder.glob("*.whl"))
+    ours = [of for of in found if _distribution(of) == canonicalize_name(name)]
+    if len(found) != 1 and len(ours) != 1:
+        what = ", ".join(path.name for path in found) or "none"
+        remedy = "; let it leave one alone, as `pip wheel --no-deps` does" if found else ""
+        raise NotBuiltError(f"{title}: its build should leave one wheel, and left {what}{remedy}")
+    return (ours or found)[0]
+
+
+def _distribution(wheel: Path) -> str:
+    return canonicalize_name(wheel.name.partition("-")[0])
 
 
 def variables(also: Mapping[str, str]) -> tuple[str, ...]:
@@ -159,14 +177,18 @@ def compilers(folder: Path) -> str:
     return "; ".join(said)
 
 
-def _needed(requires: list[str]) -> tuple[str, ...]:
-    """The requirements without those of extras."""
-    needed = []
-    for text in requires:
-        try:
-            marker = Requirement(text).marker
-        except InvalidRequirement:  # of an old package; uv will say what is wrong
-            marker = None
-        if marker is None or "extra" not in str(marker) or marker.evaluate({"extra": ""}):
-            needed.append(text)
-    return tuple(sorted(needed))
+def _with_extras(requirement: str, on: Collection[str]) -> str:
+    """A requirement of a package whose extras `on` are asked for; "" if it is another extra's."""
+    try:
+        of = Requirement(requirement)
+    except InvalidRequirement:  # of an old package; uv will say what is wrong
+        return requirement
+    marker = str(of.marker or "")
+    named = {*map(canonicalize_name, _EXTRA.findall(marker))}
+    if of.marker is None or not named:
+        return requirement
+    if not (named & {*on} or of.marker.evaluate({"extra": ""})):
+        return ""
+    told = _EXTRA.sub(lambda each: _ALWAYS if canonicalize_name(each[1]) in on else _NEVER, marker)
+    of.marker = None if told == _ALWAYS else Marker(told)
+    return str(of)

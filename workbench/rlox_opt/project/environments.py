@@ -206,6 +206,7 @@ class Environments:
                 "pip",
                 "sync",
                 "--quiet",
+                "--compile-bytecode",  # benchmarks' processes write none
                 "--python",
                 new / "bin" / "python",
                 "lock.txt",

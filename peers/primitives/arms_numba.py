@@ -16,9 +16,10 @@ import numpy as np
 from arm import FORM, Arm, function, rolling
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 
-if FORM == "svml":  # numba looks for it by its name alone, which finds a library that is loaded
-    ctypes.CDLL(Path(sys.prefix) / "lib" / "libsvml.so", ctypes.RTLD_GLOBAL)
-import numba
+# Numba looks for SVML by its name alone, and SVML so for what it needs. That finds what is loaded.
+for name in ("libintlc.so.5", "libsvml.so") if FORM == "svml" else ():
+    ctypes.CDLL(str(Path(sys.prefix, "lib", name)), ctypes.RTLD_GLOBAL)
+import numba  # noqa: E402
 
 if FORM == "svml" and not numba.config.USING_SVML:
     raise RuntimeError(f"numba {numba.__version__} does not use SVML")

@@ -2,7 +2,8 @@
 by real samplers."""
 
 import timeit
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,24 +97,33 @@ def built(toys: Project, side: str, **changes: str) -> Artefact:
     return Artefact(Revision("HEAD", "HEAD"), folder, (), {}, 0.0, packages=("toy",))
 
 
-def looked(toys: Project, benchmark: str, ratio: float = 0.0, **changes: str) -> Why:
+def looked(
+    toys: Project, benchmark: str, ratio: float = 0.0, sampled_s: float = 1.0, **changes: str
+) -> Why:
     """What is found of a change; its true ratio is measured, unless it is given."""
     sides = built(toys, "before"), built(toys, "after", **changes)
-    ratio = ratio or seconds("after", benchmark, changes) / seconds("before", benchmark, {})
-    return why.of_benchmark(toys, *sides, f"toys.{benchmark}", ratio, seconds=1.0)
+    ratio = ratio or times_as_long(benchmark, changes)
+    return why.of_benchmark(toys, *sides, f"toys.{benchmark}", ratio, seconds=sampled_s)
 
 
-def seconds(side: str, benchmark: str, changes: dict[str, str]) -> float:
-    """Of a call: the least of some."""
+def times_as_long(benchmark: str, changes: dict[str, str]) -> float:
+    """How many times as long a call takes with the changes: the least times, taken in turn."""
+    calls = called(benchmark, {}), called(benchmark, changes)
+    turns = [[timeit.timeit(call, number=5) for call in calls] for _ in range(20)]
+    before, after = map(min, zip(*turns, strict=True))
+    return after / before
+
+
+def called(benchmark: str, changes: dict[str, str]) -> Callable[[], object]:
+    """The function of the benchmark with its argument."""
     toy: dict[str, Any] = {}
-    exec(compile(PACKAGE.format(**{**AS_IT_WAS, **changes}), side, "exec"), toy)
+    exec(compile(PACKAGE.format(**{**AS_IT_WAS, **changes}), "toy", "exec"), toy)
     rng = np.random.default_rng(0)
-    called = {
+    function, argument = {
         "Sums.time_work": ("work", list(range(5_000))),
         "time_array": ("array", rng.random(20_000)),
-    }
-    function, argument = called[benchmark]
-    return min(timeit.repeat(lambda: toy[function](argument), number=5, repeat=5)) / 5
+    }[benchmark]
+    return partial(toy[function], argument)
 
 
 def named(of: Sequence[Told]) -> list[str]:
@@ -128,7 +138,8 @@ needs_pyspy = pytest.mark.skipif(bool(pyspy.unavailable()), reason="py-spy canno
 
 @needs_pyspy
 def test_a_loop_that_turns_more_often_is_named_with_its_line(toys: Project) -> None:
-    found = looked(toys, "Sums.time_work", loop="6")
+    # Beside other programs a second has too few samples.
+    found = looked(toys, "Sums.time_work", sampled_s=3.0, loop="6")
     assert named(found.functions) == ["toy/__init__.py:total"]
     assert found.functions[0].part == pytest.approx(1, abs=0.2)
     assert found.functions[0].in_diff

@@ -255,7 +255,8 @@ def test_what_a_back_end_asks_for_besides_is_the_same_on_both_sides(tmp_path: Pa
 
 def test_what_the_suite_imports_and_only_a_group_names_is_told(tmp_path: Path) -> None:
     groups = '[project.optional-dependencies]\nmore = ["alpha>1", "gamma"]\n'
-    files = own() | {"benchmarks/a.py": "def time_a():\n    import alpha\n"}
+    groups += 'all = ["thing[more]"]\n'  # itself, which is there
+    files = own() | {"benchmarks/a.py": "import thing\ndef time_a():\n    import alpha\n"}
     (first,) = repository(tmp_path / "thing", files | {"pyproject.toml": PYPROJECT + groups})
     project = builds(tmp_path / "thing")
     (note,) = project.build(of(first)).notes

@@ -130,7 +130,8 @@ def index(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheel(folder, "beta", "2.0", ["alpha"])
     for name in [name for name in os.environ if name.startswith(("UV_", "PIP_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    # Offline, uv takes what another program brought into its cache; so it has a cache of its own.
+    monkeypatch.setenv("UV_CACHE_DIR", str(folder.with_name("uv-cache")))
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(folder))
     return folder

@@ -7,14 +7,14 @@ import argparse
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from rlox_opt.project import requirement_files
+
 _PIP = re.compile(r"(\S*python[\d.]* -m ?)?(\S*/)?(uv )?pip[\d.]*")
 _PREFIX = re.compile(r"([\w-]+)=(.*)", re.DOTALL)  # asv's: in-dir=, return-code=, NAME=
-_INCLUDED = re.compile(r"(?:-r|--requirement)[ =]*(\S+)")
-_BESIDE = re.compile(r"(?:^|\s)(?:#|--hash|\\$).*")  # what a requirement stands beside in a file
 
 _OPTIONS = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
 for _dest, _names in {  # pip's options that take a value
@@ -54,6 +54,15 @@ def read(
             named = named.replace(name, f"/{known}")
         return posixpath.normpath(posixpath.join("/", folder, named))
 
+    def text(file: str) -> str:
+        there = beside(PurePosixPath(file[1:]))
+        if there is None:
+            found.notes.append(
+                f"{path}: `install_command` names {file[1:]}, which is not read; name what the "
+                "suite needs of it by --with NAME"
+            )
+        return there or ""
+
     for command in commands:
         try:
             folder, asked, named = _parsed(command)
@@ -71,7 +80,7 @@ def read(
             else:
                 found.requirements.append(word)
         for file in asked.files:
-            found.requirements += _lines(place(folder, file), path, beside, found.notes, set())
+            found.requirements += requirement_files.lines(place(folder, file), text)
         if asked.sources:
             found.notes.append(
                 f"{path}: `install_command` has pip heed {', '.join(asked.sources)}, and uv does "
@@ -92,28 +101,3 @@ def _parsed(command: str) -> tuple[str, argparse.Namespace, list[str]]:
         raise ValueError(command)
     asked, rest = _OPTIONS.parse_known_args(words[at + 1 :])
     return folder, asked, [*asked.editable, *(word for word in rest if word[:1] != "-")]
-
-
-def _lines(
-    file: str,
-    path: PurePosixPath,
-    beside: Callable[[PurePosixPath], str | None],
-    notes: list[str],
-    seen: set[str],
-) -> Iterator[str]:
-    """The requirements in a file and in those that it includes, each file once."""
-    text = beside(PurePosixPath(file[1:]))
-    if text is None:
-        notes.append(
-            f"{path}: `install_command` names {file[1:]}, which is not read; name what the suite "
-            "needs of it by --with NAME"
-        )
-    seen.add(file)
-    for line in (text or "").splitlines():
-        bare = _BESIDE.sub("", line).strip()
-        if included := _INCLUDED.match(bare):
-            inner = posixpath.normpath(posixpath.join(posixpath.dirname(file), included[1]))
-            if inner not in seen:
-                yield from _lines(inner, path, beside, notes, seen)
-        elif bare:
-            yield bare

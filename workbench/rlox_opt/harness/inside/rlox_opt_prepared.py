@@ -61,14 +61,14 @@ class Prepared:
         self._side = side
         self._benchmark = benchmark
         self.alone = 0
-        with side, _skipping():
-            benchmark.set_up()
-            self.call = functools.partial(benchmark.func, *benchmark.arguments())
-            if benchmark.type not in ("time", "timeraw"):
-                return  # `value` calls it, once, as asv does
-            first = timed(self.call, 1)  # shows as well whether the call fails
-            end_what_came_back()
         with side:
+            with _skipping():
+                benchmark.set_up()
+                self.call = functools.partial(benchmark.func, *benchmark.arguments())
+                if benchmark.type not in ("time", "timeraw"):
+                    return  # `value` calls it, once, as asv does
+                first = timed(self.call, 1)  # shows as well whether the call fails
+                end_what_came_back()
             if benchmark.type == "timeraw":
                 self._raw(1)
                 return

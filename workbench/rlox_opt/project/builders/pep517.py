@@ -205,13 +205,13 @@ def _python(table: Mapping[str, Any], cfg: str, setup: str) -> str:
 def _offered(table: Mapping[str, Any]) -> dict[str, str]:
     """What the extras and groups of a pyproject.toml name, the first entry of each name. A project
     names itself to include another of its extras."""
-    own = f"{_of(table, 'project').get('name', '')}"
+    own = name_of(f"{_of(table, 'project').get('name', '')}")
     found: dict[str, tuple[str, str]] = {}
     for names in (("project", "optional-dependencies"), ("dependency-groups",)):
         for group, listed in _of(table, *names).items():
             for of in _texts(listed):
                 where = f"[{'.'.join(names)}] {group}"
-                if name_of(of) != name_of(own):
+                if name_of(of) != own:
                     found.setdefault(name_of(of), (of, where))
     return dict(found.values())
 

@@ -5,7 +5,6 @@ the first that names either."""
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +12,12 @@ from typing import Any, NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from rlox_opt.project import requirement_files
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError, read_text
 
 _PLUG_INS = {"pytest-benchmark", "pytest-codspeed", "pytest-speed"}
 _RUNNER = "pytest>=7"
-_OPTION = re.compile(r"\s--?[a-z][\w-]*[ =].*|\s+\\$")  # options after one, such as --hash=…
-_INCLUDED = re.compile(r"(?:-r|--requirement)[ =]*(\S+)")
 _DEEPEST = 8
 
 
@@ -103,18 +101,15 @@ def _of_poetry(of: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in of if name != "python")
 
 
-def _of_file(path: Path, depth: int = 0) -> Iterator[str]:
+def _of_file(path: Path) -> Iterator[str]:
     """The distributions in a file of requirements and in the files that it includes."""
-    text = ""
-    with contextlib.suppress(NotReadError):
-        text = read_text(path, errors="replace")
-    for line in text.splitlines():
-        bare = _OPTION.sub("", line.partition(" #")[0]).strip()
-        if included := _INCLUDED.match(bare):
-            if depth < _DEEPEST:
-                yield from _of_file(path.parent / included[1], depth + 1)
-        elif bare and bare[0] not in "#-" and _name(bare):
-            yield bare
+
+    def text(file: str) -> str:
+        with contextlib.suppress(NotReadError):
+            return read_text(Path(file), errors="replace")
+        return ""
+
+    return filter(_name, requirement_files.lines(str(path), text))
 
 
 def _name(text: str) -> str:

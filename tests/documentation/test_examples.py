@@ -66,7 +66,7 @@ def words(tmp_path: Path) -> Path:
 def test_two_commits_of_the_project_are_compared(words: Path) -> None:
     # With the network, from which its back end comes.
     sources = {name: of for name, of in os.environ.items() if name.startswith(("UV_", "PIP_"))}
-    online = {"UV_OFFLINE": "0", "UV_NO_INDEX": "0", **sources}
+    online = {"UV_OFFLINE": "0", **sources}
     found = strangers.asked(words, "init", **online)
     assert found["lacking"] == []
     asks = ("diff", "HEAD~1", "HEAD", "--no-counts", "--no-why")

@@ -146,9 +146,9 @@ def command(*words: str, first: str = "") -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """What its process has: no network, and no index."""
+    """What its process has: no network."""
     own = {name: of for name, of in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
-    return {**own, "UV_OFFLINE": "1", "UV_NO_INDEX": "1", **more}
+    return {**own, "UV_OFFLINE": "1", **more}
 
 
 @contextlib.contextmanager

@@ -103,7 +103,6 @@ def test_a_requirement_that_no_index_has_is_named_and_its_side(
     there: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
     done = rlox_opt("diff", "HEAD", "HEAD", "--with", "head:no-such-thing==1")
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]

@@ -16,6 +16,10 @@ import users_repository
 
 # Contests so short that nobody would believe them, for tests that read something else.
 QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 1"
+# Short contests: what is looked at is what is said, not how close the times are.
+SHORT = ("--restarts", "5", "--no-counts")
+# Where a verdict is looked at, another look, should a neighbour disturb one of five.
+DECIDED = ("--restarts", "10", "--no-counts")
 # What asv's own template has, without its comments.
 ASV = json.dumps({
     "version": 1,

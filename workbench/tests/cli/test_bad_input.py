@@ -12,8 +12,8 @@ import small_projects
 import strangers
 import toy_history
 from command_line import rlox_opt
+from strangers import SHORT
 
-SHORT = ("--restarts", "5", "--no-counts")
 SUITE = {"asv.conf.json": strangers.ASV, "benchmarks/__init__.py": ""}
 ONE = "import thing\n\ndef time_one():\n    thing.work(range(100))\n"
 Ask = Callable[..., CompletedProcess[str]]

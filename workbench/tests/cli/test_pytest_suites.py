@@ -9,11 +9,9 @@ import pytest
 import pytest_projects
 import strangers
 import users_repository
+from strangers import DECIDED, SHORT
 
 QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.03, 2"
-SHORT = ("--restarts", "5", "--no-counts")
-# Where a verdict is looked at, another look, should a neighbour disturb one of five.
-DECIDED = ("--restarts", "10", "--no-counts")
 SPEED = "tests/test_speed.py::"
 
 

@@ -13,15 +13,10 @@ import pytest
 import small_projects
 import strangers
 import users_repository
-from strangers import QUICK, asked
+from strangers import DECIDED, QUICK, SHORT, asked
 from survivors import bearing, none_left
 
 from rlox_opt.project.interpreters import installed, running
-
-# Short contests: what is looked at is what is said, not how close the times are.
-SHORT = ("--restarts", "5", "--no-counts")
-# Where a verdict is looked at, another look, should a neighbour disturb one of five.
-DECIDED = ("--restarts", "10", "--no-counts")
 
 
 @pytest.fixture(scope="module")

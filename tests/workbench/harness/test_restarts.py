@@ -31,14 +31,14 @@ def assert_consistent(reading: Reading) -> None:
 
 def test_a_restart_reads_every_cell_once() -> None:
     other = Cell("P13", "refresh", (("n_envs", 2),))
-    found = [dict(restarts.twins(EXTENSION, [SMALL, other], 0.03, seed)) for seed in range(3)]
-    assert [set(of) for of in found] == [{SMALL, other}] * 3
+    found = [dict(restarts.twins(EXTENSION, [SMALL, other], 0.03, seed)) for seed in range(9)]
+    assert [set(of) for of in found] == [{SMALL, other}] * 9
     gae, refresh = (median([of[cell] for of in found]) for cell in (SMALL, other))
     for reading in (gae, refresh):
         assert_consistent(reading)
         assert reading.log_ratio_aa is not None
-    # The refresh is made some eight times as fast, and the baseline as itself: no neighbour on the
-    # machine hides that.
+    # The refresh is made some six times as fast, and the baseline as itself: no neighbour on the
+    # machine hides that in most of nine restarts. It does in one, and has in two of three.
     assert refresh.log_ratio > math.log(2)
     assert abs(refresh.log_ratio_aa or 0) < refresh.log_ratio / 2
 

@@ -39,10 +39,11 @@ examples:
   python -m asv_bench.injected bisect --seeds 8 --first 100  seeds that nothing was mended on
   python -m asv_bench.injected attribute --percent 5 10      right layer, right function?
 
-The commits are made of --at and the list injected.toml, and no branch knows them; the working tree
-is not touched. Every trial is noted at once under target/injected/: after a Ctrl-C the same command
-goes on where it was. A finished run leaves a record in asv_bench/record/. Run it when nothing else
-runs.
+The commits are made of --at and the list injected.toml, and no branch knows them. The tools are
+those of the working tree, which is not touched. Every trial is noted at once under
+target/injected/: after a Ctrl-C the same command goes on where it was. The tools of another commit
+begin anew, but for the probes. A finished run leaves a record in asv_bench/record/. Run it when
+nothing else runs.
 
 Exit codes: 0 measured, 1 some trials failed (they are named, and tried again by the same command),
 2 asked wrongly or could not measure, 130 interrupted (the table of what there is, is printed).
@@ -156,12 +157,13 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--default-set: is of asv, expected --tool asv, got {got}")
     every = load(arguments.list)
     chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score", "attribute"))
-    base, (_, dirty) = PROJECT.commits.resolve(arguments.at), commit(PROJECT.root)
+    base, (answering, dirty) = PROJECT.commits.resolve(arguments.at), commit(PROJECT.root)
     idle = commits.idle(base.commit, every)
     journal = Journal(FOLDER / f"{idle[:12]}.jsonl", trials.BEARABLE)
     of = Trials(
         idle,
         journal,
+        answering=answering,
         factors=getattr(arguments, "factor", tools.FACTORS),
         load=getattr(arguments, "load", ""),
     )
@@ -191,8 +193,9 @@ def _run(arguments: argparse.Namespace) -> int:
             PROJECT,
             f"injected-{verb}",
             verb=verb,
-            commit=base.commit,
+            commit=answering,
             dirty=dirty,
+            at=base.commit,
             idle=idle,
             rows=rows,
         )

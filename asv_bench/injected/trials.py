@@ -53,6 +53,7 @@ class Trials:
 
     idle: str
     journal: Journal
+    answering: str | None  # the commit of the tools
     asv: Asv = field(default_factory=Asv)
     factors: Sequence[float] = tools.FACTORS
     load: str = ""  # a shell command that runs meanwhile
@@ -170,7 +171,7 @@ class Trials:
         regression, percent = rng.choice(regressions), round(rng.uniform(*percents), 1)
         key = {
             "what": "bisect", "seed": seed, "commits": n, "regression": regression.id,
-            "percent": percent, "load": self.load,
+            "percent": percent, "load": self.load, "answering": self.answering,
         }  # fmt: skip
 
         def does() -> Row:
@@ -201,7 +202,7 @@ class Trials:
         """A commit with a slowdown, and the layer and function that the workbench names."""
         key = {
             "what": "attribution", "regression": regression.id, "percent": percent,
-            "repeat": repeat,
+            "repeat": repeat, "answering": self.answering,
         }  # fmt: skip
 
         def does() -> Row:
@@ -264,7 +265,7 @@ class Trials:
 
     def _at(self, tool: str, threshold: float) -> dict[str, Any]:
         setting = {"threshold": threshold} if tool != "asv" else {"factors": list(self.factors)}
-        return {**setting, "load": self.load}
+        return {**setting, "load": self.load, "answering": self.answering}
 
 
 def judged(

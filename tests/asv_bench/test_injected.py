@@ -1,5 +1,6 @@
 """Injected regressions: the list fits the sources, commits leave no trace, the counts are right."""
 
+import dataclasses
 import re
 import subprocess
 from collections.abc import Iterator
@@ -313,7 +314,7 @@ def probed(tmp_path: Path, quarter: float, whole: float) -> Trials:
         ci99 = [ratio - 0.01, ratio + 0.01]
         row = {"what": "probe", "regression": "toy", "k": k, "ratio": ratio, "ci99": ci99}
         journal.rows.append(row)
-    return Trials("", journal)
+    return Trials("", journal, answering="")
 
 
 def test_the_work_of_a_slowdown_is_looked_for_and_its_truth_measured(
@@ -333,6 +334,21 @@ def test_the_work_of_a_slowdown_is_looked_for_and_its_truth_measured(
     assert of.work(TOY, 3) == (11, pytest.approx(1.032))
     assert asked == [15, 11]  # it is in the journal
     assert of.work(TOY, 0.1)[0] == 1  # never less than one unit
+
+
+def test_an_answer_is_of_one_commit_s_tools_and_a_probe_of_none(tmp_path: Path) -> None:
+    earlier = probed(tmp_path, 1.05, 1.25)
+    later = dataclasses.replace(earlier, answering="later")
+    assert earlier.probe(TOY, 1).key == later.probe(TOY, 1).key
+    for asked in (
+        lambda of: of.trial(TOY, 3, 0, "diff", 1.0, []),
+        lambda of: of.aa([TOY.benchmark], "asv", 0, 1.0),
+        lambda of: of.bisection([TOY], 0, 4, (3.0, 5.0)),
+        lambda of: of.attribution(TOY, 3, 0),
+    ):
+        earlier.journal.rows.append({**asked(earlier).key})
+        assert earlier.journal.of(asked(earlier).key)
+        assert later.journal.of(asked(later).key) is None
 
 
 def test_a_probe_that_is_hardly_slower_or_too_small_gives_no_truth(tmp_path: Path) -> None:
@@ -383,7 +399,7 @@ def _text(regression: Regression) -> str:
 def test_an_attribution_is_right_where_layer_and_function_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress: Lines
 ) -> None:
-    of = Trials("", Journal(tmp_path / "journal.jsonl", trials.BEARABLE))
+    of = Trials("", Journal(tmp_path / "journal.jsonl", trials.BEARABLE), answering="")
     said = {
         10: Cause(1.1, "rust", {"rust": 0.9, "python": 0.1}, "crates/a/toy.rs:extra", 0.8),
         20: Cause(1.2, "kernel", {"kernel": 0.7, "rust": 0.3}, "crates/a/toy.rs:work", 0.7),

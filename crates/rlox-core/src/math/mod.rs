@@ -2,9 +2,8 @@
 //! vectorise: polynomials without branches or calls, where libm's functions would be called for each
 //! element.
 //!
-//! The coefficients are minimax fits of the relative error, found by Lawson's iteration and rounded to
-//! float32. The tests check the error bounds that are stated here. A unit in the last place is written
-//! ulp.
+//! The coefficients are minimax fits of the relative error, found by Lawson's iteration or by Remez's, and
+//! rounded. The tests check the error bounds that are stated here. A unit in the last place is written ulp.
 
 pub(crate) mod double;
 #[cfg(test)]

@@ -24,6 +24,8 @@ from users_repository import git
 from asv_bench.injected.tools import rows
 from asv_bench.side_by_side import Contest, install, is_different
 
+pytestmark = pytest.mark.timeout(900)  # more than the budget, which a busy machine may need
+
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = f"""
 import pathlib, venv
@@ -120,7 +122,6 @@ def samples(toy: Path, tag: str, benchmark: str) -> list[float]:
     return list(of["samples"][0])
 
 
-@pytest.mark.timeout(900)  # more than the budget, which a busy machine may need
 def test_a_slower_commit_is_marked_and_ends_with_one(asv: Run, toy: Path) -> None:
     done = asv(
         "continuous", "-f", "1.3", "base", "slow", "-b", "toys.(time_work|time_steady|Sized|track)"

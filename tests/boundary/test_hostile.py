@@ -39,7 +39,7 @@ def test_hostile_calls_end_in_exceptions(count: int, options: list[str]) -> None
         [*program, "--count", str(count), "--seed", "1", *options],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "RUST_BACKTRACE": "1"},
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout[-2000:]
@@ -167,11 +167,19 @@ print(json.dumps({{"counts": {{"calls": 500, "VecEnv returned": 500}}, "fatal": 
     pids = tmp_path / "pids"
     (tmp_path / "hostile.py").write_text(program.format(str(pids)))
     monkeypatch.setattr(campaign, "HERE", tmp_path)
+    tell, known = campaign._tell, threading.Event()
+
+    def told(line: str) -> None:  # here of a batch that is done, or of the record
+        known.set()
+        tell(line)
+
+    monkeypatch.setattr(campaign, "_tell", told)
+    monkeypatch.setattr(campaign, "_TOLD_EVERY_S", -1.0)
 
     def interrupt() -> None:
+        known.wait()
         while not pids.exists() or len(pids.read_text().splitlines()) < 2:
             time.sleep(0.02)
-        time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()

@@ -76,10 +76,11 @@ def test_environments_are_given_back_where_no_thread_can_be_started() -> None:
 
 
 def test_ctrl_c_ends_the_wait_for_a_rollout() -> None:
+    # The timer starts within the block: a busy machine may come to its next line too late.
     program = (
         "import os, signal, threading\n"
-        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "try:\n    collector.take()\n"
+        "timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))\n"
+        "try:\n    timer.start()\n    collector.take()\n"
         "except KeyboardInterrupt:\n    print('interrupted')\n"
     )
     done = run(program)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import sys
 import time
@@ -24,17 +25,21 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _SLACK_MIB = 1.5  # of an allocator that gives nothing back
 _SLACK = 0.01  # of all that is held
 _LEAST_ROUNDS = 9
+_ENDING_S = 2.0  # at most, until a thread that was told to end has got a core to end on
 
 
-def level() -> dict[str, float]:
-    """The present levels of this process."""
+def level(threads: float = math.inf) -> dict[str, float]:
+    """The present levels of this process. What is above `threads` gets time to end."""
     gc.collect()
+    until = time.monotonic() + _ENDING_S
+    while _entries("task") > threads and time.monotonic() < until:
+        time.sleep(0.001)
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE / 2**20
-    return {
-        "MiB": resident,
-        "threads": len(os.listdir("/proc/self/task")),  # noqa: PTH208
-        "files": len(os.listdir("/proc/self/fd")),  # noqa: PTH208
-    }
+    return {"MiB": resident, "threads": _entries("task"), "files": _entries("fd")}
+
+
+def _entries(name: str) -> int:
+    return len(os.listdir(f"/proc/self/{name}"))  # noqa: PTH208
 
 
 def buffers() -> None:
@@ -143,7 +148,8 @@ def watched(does: Callable[[], None], seconds: float) -> tuple[int, list[str]]:
         until = time.monotonic() + more
         while time.monotonic() < until or len(levels) < _LEAST_ROUNDS:
             does()
-            levels.append(level())
+            # The first round may start threads that stay.
+            levels.append(level(levels[-1]["threads"] if len(levels) > 1 else math.inf))
         if not (found := grown(levels)):
             break
     return len(levels) - 1, found

@@ -62,12 +62,12 @@ def test_a_span_that_is_kept_may_be_open_in_several_threads(timing: None) -> Non
     def other() -> None:
         with kept:
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=other, name="other")
     with kept:
         thread.start()
-        assert entered.wait(10)
+        assert entered.wait(60)
     with span("after"):
         pass
     leave.set()
@@ -84,7 +84,7 @@ def test_the_inner_of_two_is_left_first_whoever_began(timing: None) -> None:
     def other() -> None:
         with kept:
             entered.set()
-            assert left.wait(10)
+            assert left.wait(60)
             with kept:
                 pass
             with span("beside"):
@@ -93,7 +93,7 @@ def test_the_inner_of_two_is_left_first_whoever_began(timing: None) -> None:
     thread = threading.Thread(target=other, name="second")
     with kept:
         thread.start()
-        assert entered.wait(10)
+        assert entered.wait(60)
     left.set()
     thread.join()
     found = {phase.name: phase.calls for phase in named._timing.trees()["second"]}

@@ -204,17 +204,31 @@ def test_resumed_it_runs_what_has_not_passed_at_this_commit(
 def test_ctrl_c_ends_the_step_and_leaves_what_is_known(
     verify: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pid = tmp_path / "pid"
-    interrupts = (
-        f"import os, signal, time; open({str(pid)!r}, 'w').write(str(os.getpid())); "
-        f"os.kill({os.getpid()}, signal.SIGINT); time.sleep(60)"
-    )
+    """The step interrupts once it is waited for: on a busy machine it may be far on before that."""
+    pid, waited_for = tmp_path / "pid", tmp_path / "waited for"
+    interrupts = f"""
+import os, pathlib, signal, time
+pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))
+while not pathlib.Path({str(waited_for)!r}).exists():
+    time.sleep(0.01)
+os.kill({os.getpid()}, signal.SIGINT)
+time.sleep(60)
+"""
     steps = [
         Step("good", "", command=python("")),
         Step("cut", "", command=python(interrupts)),
         Step("never", "", command=python("")),
     ]
+    tell = verify._tell
+
+    def told(line: str) -> None:
+        if "min of at most" in line and pid.exists():
+            waited_for.touch()
+        tell(line)
+
     monkeypatch.setattr(verify, "STEPS", steps)
+    monkeypatch.setattr(verify, "_TOLD_EVERY_S", 0.05)
+    monkeypatch.setattr(verify, "_tell", told)
     assert verify.main([]) == verify.INTERRUPTED
     (record,) = records(verify)
     assert [row["step"] for row in record["steps"]] == ["good"]

@@ -36,7 +36,7 @@ def started(
     program += f"sys.exit({_START.attr}())"
     streams = {name: subprocess.PIPE for name in ("stdout", "stderr") if name not in more}
     command = [*under, sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, **streams, text=True, errors="replace", timeout=60, **more)
+    return subprocess.run(command, **streams, text=True, errors="replace", timeout=200, **more)
 
 
 def assert_tells_codes(verb: str, may_differ: bool) -> None:

@@ -57,6 +57,7 @@ def browser() -> Iterator["Browser"]:
     with sync_playwright() as driver:
         # In a container Chromium has neither its sandbox nor a large /dev/shm.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = driver.chromium.launch(executable_path=path, args=arguments)
+        # It has half a minute to start by itself, which may not do on a busy machine.
+        browser = driver.chromium.launch(executable_path=path, args=arguments, timeout=120_000)
         yield browser
         browser.close()

@@ -1,12 +1,15 @@
 """Markup that somebody could put into a page to run or load something, and its effect."""
 
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 # A PNG of one pixel.
 _PIXEL = bytes.fromhex(
@@ -46,10 +49,12 @@ _HARM = """() => [
   ...[...document.querySelectorAll(".pixel")].map((image) => image.naturalWidth ? "!image" : ""),
 ].filter(Boolean)"""
 
+_FORM = "/form?"  # what its form asks for; it leaves the page
 
-def harm(browser: "Browser", path: Path, patience_ms: int = 50) -> list[str]:
+
+def harm(browser: "Browser", path: Path, waited_for: Sequence[str] = ()) -> list[str]:
     """The effects of hostile markup in a page, and its requests to a server; empty if the page is
-    protected. The file is changed."""
+    protected. The file is changed. Those that are `waited_for` have a minute, others a moment."""
     asked: list[str] = []
 
     class Server(BaseHTTPRequestHandler):
@@ -72,10 +77,20 @@ def harm(browser: "Browser", path: Path, patience_ms: int = 50) -> list[str]:
         page.evaluate(f"fetch('{address}/data', {{mode: 'no-cors'}}).catch(() => 0)")
         for what in ("#handler", "#link"):
             page.locator(what).click()
-        page.wait_for_timeout(patience_ms)
-        found: list[str] = page.evaluate(_HARM)
+        before = [of for of in waited_for if of != _FORM]
+        found = _come(page, lambda: [*page.evaluate(_HARM), *asked], before)
         page.locator("#form").click(no_wait_after=True)
-        page.wait_for_timeout(patience_ms)
+        _come(page, lambda: [*asked], {*waited_for} & {_FORM})
         page.close()
         server.shutdown()
-    return found + asked
+    return [of for of in found if not of.startswith("/")] + asked
+
+
+def _come(page: "Page", there: Callable[[], list[str]], waited_for: Iterable[str]) -> list[str]:
+    """What is there after a moment, or once all that is waited for has come."""
+    missing, deadline = Counter(waited_for), time.monotonic() + 60
+    while True:
+        page.wait_for_timeout(50)
+        found = there()
+        if not missing - Counter(found) or time.monotonic() > deadline:
+            return found

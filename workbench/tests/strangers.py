@@ -20,6 +20,8 @@ QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS =
 SHORT = ("--restarts", "5", "--no-counts")
 # Where a verdict is looked at, another look, should a neighbour disturb one of five.
 DECIDED = ("--restarts", "10", "--no-counts")
+# Where all is known to differ by much: of what is decided soon, more looks cost nothing.
+SURE = ("--restarts", "40", "--no-counts")
 # What asv's own template has, without its comments.
 ASV = json.dumps({
     "version": 1,
@@ -123,7 +125,7 @@ def project(folder: Path) -> list[str]:
 
 
 def rlox_opt(
-    folder: Path, *words: str, first: str = "", limit_s: float = 300.0, **env: str
+    folder: Path, *words: str, first: str = "", limit_s: float = 800.0, **env: str
 ) -> CompletedProcess[str]:
     """The installed command, started there as its user would."""
     return subprocess.run(

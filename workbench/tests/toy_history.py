@@ -74,7 +74,7 @@ def patch(folder: Path, chdir: Any, set_: Any) -> None:
 
 def quick(set_: Any) -> None:
     """Have comparisons of toys take little time."""
-    set_(side_by_side, "_PATIENCE_S", 10.0)
+    set_(side_by_side, "_PATIENCE_S", 60.0)
     set_(packages, "_CONTEST_S", 0.01)
     set_(packages, "_CONTESTS", 1)
     set_(recording, "MORE", 0)

@@ -65,7 +65,7 @@ def start(
 
 
 def wait_for(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while not what():
         assert time.monotonic() < deadline
         time.sleep(0.005)

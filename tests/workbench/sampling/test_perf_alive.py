@@ -9,7 +9,7 @@ import pytest
 from projects import CLASSIFIER
 from rlox_opt.sampling import perf
 from rlox_opt.sampling.attribution import attribute
-from rlox_opt.sampling.samples import MAIN_THREAD
+from rlox_opt.sampling.samples import MAIN_THREAD, Samples
 from rlox_opt.sampling.spans import SpanLog
 
 PID = 31226
@@ -29,13 +29,13 @@ def spans(*named: tuple[str, int, int]) -> SpanLog:
 
 
 LIVE = """
-import math, sys, time
+import math, select, sys, time
 from rlox.timing import SpanLog, Timing
 timing = Timing()
 timing.spans = SpanLog()
 print("ready", flush=True)
-end = time.monotonic() + 3
-while time.monotonic() < end:
+# Until it is told to end: of a time by the clock, perf may be there too late for any.
+while not select.select([sys.stdin], [], [], 0)[0]:
     with timing.add_time("work"):
         for i in range(20000):
             math.sqrt(i)
@@ -45,22 +45,33 @@ timing.spans.save(sys.argv[1])
 """
 
 
-@pytest.mark.skipif(perf.unavailable() is not None, reason=str(perf.unavailable()))
-def test_a_live_run_is_divided_by_phase_and_layer(tmp_path: Path) -> None:
-    (tmp_path / "live.py").write_text(LIVE)
-    command = [sys.executable, str(tmp_path / "live.py"), str(tmp_path / "spans")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+def sampled(folder: Path) -> Samples:
+    """What perf sees of the program in a second and a half."""
+    folder.mkdir()
+    (folder / "live.py").write_text(LIVE)
+    command = [sys.executable, str(folder / "live.py"), str(folder / "spans")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
-        assert perf.attach(child.pid, 1.5, tmp_path).wait(60) == 0
+        assert perf.attach(child.pid, 1.5, folder).wait(60) == 0
+        child.stdin.close()
         assert child.wait(60) == 0
-    samples = perf.load(tmp_path, CLASSIFIER, SpanLog.load(tmp_path / "spans"))
+    return perf.load(folder, CLASSIFIER, SpanLog.load(folder / "spans"))
+
+
+@pytest.mark.skipif(perf.unavailable() is not None, reason=str(perf.unavailable()))
+def test_a_live_run_is_divided_by_phase_and_layer(tmp_path: Path) -> None:
+    for turn in range(3):  # a busy machine may keep perf from emptying its buffer in time
+        samples = sampled(tmp_path / f"{turn}")
+        if not samples.errors:
+            break
+    assert samples.errors == 0
     time_of: Counter[tuple[str, str]] = Counter()
     for sample in samples.samples:
         if sample.thread == MAIN_THREAD:
             time_of[sample.phase, sample.layer] += round(sample.weight * 1e6)
     assert time_of["work", "python"] > 0.9 * sum(v for (p, _), v in time_of.items() if p == "work")
     assert time_of["wait", "idle"] > 0.9 * sum(v for (p, _), v in time_of.items() if p == "wait")
-    assert samples.errors == 0
     shares = {share.name: share.share for share in attribute(samples, {"work": 3.0, "wait": 1.0})}
     assert shares["python"] == pytest.approx(0.75, abs=0.1)

@@ -10,10 +10,14 @@ import strangers
 from strangers import QUICK
 from users_repository import git
 
+pytestmark = pytest.mark.timeout(900)  # for a busy machine
+
 THING = """
-import sys, time
+import subprocess, sys, time
 
 def work():
+    for _ in range({starts}):
+        subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True)
     time.sleep({seconds})
 
 def main():
@@ -41,11 +45,12 @@ failing = "python -c 'print(\\"first\\"); import thing; raise SystemExit(thing.C
 
 
 def repository(folder: Path, suite: str = SUITE) -> list[str]:
-    """A slow second commit, whose package also fails another command."""
-    files = small_projects.own(THING.format(seconds=0.001) + "CODE = 0\n", SCRIPT)
+    """A second commit that is slow on any machine: it starts nine times as many processes, and
+    sleeps. Its package also fails another command."""
+    files = small_projects.own(THING.format(starts=0, seconds=0.001) + "CODE = 0\n", SCRIPT)
     files |= {"pyproject.toml": small_projects.PYPROJECT + suite, "data/numbers.txt": "1\n2\n3\n"}
     return small_projects.repository(
-        folder, files, {"thing.py": THING.format(seconds=0.3) + "CODE = 3\n"}
+        folder, files, {"thing.py": THING.format(starts=8, seconds=0.2) + "CODE = 3\n"}
     )
 
 
@@ -68,7 +73,8 @@ def test_programs_are_timed_with_all_that_they_start(found: dict[str, Any]) -> N
     assert {name: row["verdict"] for name, row in rows.items()} == {
         "script": "slower", "module": "slower", "others": "slower"
     }, found  # fmt: skip
-    assert rows["script"]["head"] > 0.3 > rows["script"]["base"]
+    # What a Python takes to start, which is all that base does, is up to the machine.
+    assert rows["script"]["head"] > max(0.2, 2 * rows["script"]["base"])
 
 
 def test_one_that_fails_loses_its_own_result_and_is_told_with_its_last_lines(

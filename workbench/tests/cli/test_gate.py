@@ -33,7 +33,8 @@ def test_a_regression_fails_the_gate_also_as_a_hook(commits: list[str]) -> None:
     assert (told["base"], told["head"]) == (light, heavy)
     assert row["verdict"] == "slower"
     assert row["restarts"] in (5, 10)
-    assert 2 < row["ci99"][0] < row["ratio"] < row["ci99"][1]
+    assert row["ci99"][0] < row["ratio"] < row["ci99"][1]
+    assert row["ratio"] > 10  # the mean; where its interval begins is up to the neighbours
     assert (done.returncode, told["exit_code"]) == (1, 1)
     assert (told["reason"], told.get("why", [])) == ("regression: 1 slower or larger", [])
     assert done.stderr.endswith("rlox-opt gate: regression: 1 slower or larger\n")

@@ -9,10 +9,11 @@ import pytest
 import pytest_projects
 import strangers
 import users_repository
-from strangers import DECIDED, SHORT
+from strangers import SHORT, SURE
 
 QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.03, 2"
 SPEED = "tests/test_speed.py::"
+pytestmark = pytest.mark.timeout(900)  # for a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_the_source_alone_shows_little_and_that_is_told(root: Path) -> None:
 def test_benchmarks_are_compared_in_whichever_way_they_are_written(
     root: Path, commits: list[str]
 ) -> None:
-    found = asked(root, "diff", commits[0], commits[-1], *DECIDED)
+    found = asked(root, "diff", commits[0], commits[-1], *SURE)
     verdicts = {row["benchmark"].removeprefix(SPEED): row["verdict"] for row in found["results"]}
     assert verdicts == dict.fromkeys((
         "test_as_a_function[list]", "test_as_a_function[tuple]", "test_as_a_decorator",

@@ -38,14 +38,15 @@ def track_alpha():
 def track_thing():
     return thing.ONE
 """
-SLEEPING = """
-import time, thing
+# Of the second commit so much more work that no neighbour on the machine hides it.
+WORKING = """
+import thing
 
 def time_with_alpha_2():
     import alpha
 
     assert float(alpha.VERSION) == 2
-    time.sleep(thing.ONE / 1000)
+    sum(range(1_000 * thing.ONE**3))
 """
 # What asv would be told is of no matter where the project says another way.
 CONF = {"matrix": {"req": {"alpha": ["1.5"]}}, "build_command": ["false"]}
@@ -153,7 +154,7 @@ def test_a_search_builds_every_commit_in_the_environment_that_is_asked_for(
 ) -> None:
     toy_history.quick(monkeypatch.setattr)
     slower = small_projects.git(root, "rev-parse", "HEAD")
-    repository(root, {"benchmarks/sleeping.py": SLEEPING})
+    repository(root, {"benchmarks/working.py": WORKING})
     words = "bisect", "HEAD~2", "HEAD", "--bench", "time_with_alpha_2"
     done = rlox_opt(*words)
     assert (done.returncode, "No module named 'alpha'" in done.stderr) == (2, True)

@@ -13,10 +13,12 @@ import pytest
 import small_projects
 import strangers
 import users_repository
-from strangers import DECIDED, QUICK, SHORT, asked
+from strangers import DECIDED, QUICK, SHORT, SURE, asked
 from survivors import bearing, none_left
 
 from rlox_opt.project.interpreters import installed, running
+
+pytestmark = pytest.mark.timeout(900)  # for a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +76,12 @@ def test_all_kinds_of_benchmarks_are_compared(root: Path, commits: list[str]) ->
 
 def test_the_gate_has_an_exit_code_for_each_outcome(root: Path, commits: list[str]) -> None:
     def code(*words: str) -> tuple[int, str]:
-        asks = ("gate", commits[0], *words, "--bench", "cached", *DECIDED)
+        asks = ("gate", commits[0], *words, "--bench", "cached", *SURE)
         done = strangers.rlox_opt(root, *asks, first=QUICK)
         return done.returncode, done.stderr.splitlines()[-1].removeprefix("rlox-opt gate: ")
 
     assert code(commits[5]) == (0, "no regression: both packages are byte for byte the same")
-    assert code(commits[-1], "--threshold", "2000") == (0, "no regression")
+    assert code(commits[-1], "--threshold", "20000") == (0, "no regression")
     assert code(commits[-1])[0] == 1
     failing = "cannot tell: 1 benchmark could not be measured, or not be read"
     assert code(commits[strangers.FAILING]) == (2, failing)
@@ -147,7 +149,7 @@ def test_sides_may_have_another_suite(root: Path, commits: list[str], tmp_path: 
 
 
 def test_the_working_tree_is_a_side_with_its_own_suite(root: Path, commits: list[str]) -> None:
-    found = asked(root, "diff", commits[0], ".", "--bench", "time_cached", *DECIDED)
+    found = asked(root, "diff", commits[0], ".", "--bench", "time_cached", *SURE)
     assert [row["verdict"] for row in found["results"]] == ["slower"]
     done = strangers.rlox_opt(root, "diff", "HEAD", ".", *SHORT)
     assert "the same: nothing was measured (--anyway does)." in done.stdout
@@ -184,13 +186,15 @@ def test_what_is_ended_in_the_middle_leaves_the_user_as_it_was(
     root = tmp_path / "user"
     commits = strangers.project(root)
     sides = ["diff", commits[0], commits[-1], "--bench", "time_work", "--no-counts"]
+    # A build that is looked for lasts until it is found, however busy the machine is.
+    env = strangers.environment(BACK_END_S="600" if when == "building" else "0")
     with strangers.untouched(root):
         running = subprocess.Popen(
-            strangers.command(*sides), cwd=root, env=strangers.environment(), text=True,
+            strangers.command(*sides), cwd=root, env=env, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         what = "rlox_opt_side" if when == "measuring" else "build"
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while not any(what in command for command in bearing(mark)):
             assert time.monotonic() < deadline
             assert running.poll() is None

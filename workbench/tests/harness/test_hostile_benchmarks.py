@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -121,18 +122,26 @@ def test_who_fails_at_the_end_fails_alone(made: Callable[..., Packages]) -> None
 
 
 COARSE = """
+import os, time
+
 def time_coarse(): pass
 time_coarse.timer = lambda: 1.0
 
 def time_long():
-    import time
+    with open(os.environ["TOY_NOTES"], "a") as file:
+        print("called", file=file)
     time.sleep(0.5)
 """
 
 
-def test_a_timer_that_tells_no_time_fails_alone(made: Callable[..., Packages]) -> None:
-    packages = made(coarse=COARSE, fine=FINE, limit_s=8.0)  # nineteen long calls last longer
+def test_a_timer_that_tells_no_time_fails_alone(
+    made: Callable[..., Packages], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_NOTES", str(tmp_path / "notes"))
+    packages = made(coarse=COARSE, fine=FINE)
     found = dict(packages.contests([*packages.names("time")], 1))
+    calls = len((tmp_path / "notes").read_text().splitlines())
+    assert calls <= 3 + 1 + 2 * 3  # each side's first; of a slice; of two rounds at the most
     failed = {name: of for name, of in found.items() if isinstance(of, Failure)}
     assert list(failed) == ["coarse.time_coarse"]
     assert failed["coarse.time_coarse"].reason.startswith("its timer tells no time of a call")

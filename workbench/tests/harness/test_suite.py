@@ -73,7 +73,7 @@ def peakmem_list():
 
 def timeraw_import():
     return '''
-    import json
+    import xml.dom.minidom
     '''
 
 def timeraw_with_setup():

@@ -82,10 +82,15 @@ fn made<E>(collector: Result<Collector<E>, Box<(VecEnv, RloxError)>>) -> Collect
 }
 
 fn collector(policy: Reflex) -> Collector<&'static str> {
+    collector_of(policy, HOW.n_steps)
+}
+
+fn collector_of(policy: Reflex, n_steps: usize) -> Collector<&'static str> {
+    let how = Collect { n_steps, ..HOW };
     made(Collector::new(
         cartpoles(N_ENVS),
         Box::new(policy),
-        HOW,
+        how,
         |work| work(),
     ))
 }
@@ -340,10 +345,12 @@ fn numbers_that_make_no_rollout_are_refused() {
 
 #[test]
 fn stopping_in_the_middle_gives_the_environments_back() {
-    let mut collector = collector(Reflex {
+    let slow = Reflex {
         nap: Duration::from_millis(5),
         ..Reflex::default()
-    });
+    };
+    // Fifty seconds of steps are not over, however late a busy machine looks.
+    let mut collector = collector_of(slow, 10_000);
     collector.start().unwrap();
     assert_eq!(collector.take_timeout(Duration::from_millis(1)), Ok(None));
     collector.stop();

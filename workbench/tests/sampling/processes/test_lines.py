@@ -2,43 +2,53 @@
 part of torch's work they are in."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from recorded import run_program
 
-from rlox_opt.sampling.processes.lines import Beside
+from rlox_opt.sampling.processes.lines import Beside, by_thread
 from rlox_opt.sampling.processes.run import RecordedProcess
 
 CALLED = np.ones(12, bool)
+# Each function goes on for so many ns, without most of what a busy machine took from it. It tells
+# since when it was at it, and until when surely: where all threads are kept from running as it
+# ends, the next look at them comes in the function after it.
 BUSY = """\
 import json, threading, time
 
-def wait(until):
-    while time.monotonic() < until:
-        time.sleep(2)
+def wait(what, left):
+    begin = last = now = time.monotonic_ns()
+    while left > 0:
+        time.sleep(0.05)
+        last, now = now, time.monotonic_ns()
+        left -= min(now - last, 100_000_000)
+    marks[what] = begin, last
 
-def spin(until):
-    while time.monotonic() < until:
-        pass
+def spin(what, left):
+    begin = last = now = time.monotonic_ns()
+    while left > 0:
+        last, now = now, time.monotonic_ns()
+        left -= min(now - last, 100_000_000)
+    marks[what] = begin, last
 
 def both():
-    marks.append(time.monotonic_ns())
-    spin(time.monotonic() + 2)
-    marks.append(time.monotonic_ns())
-    wait(time.monotonic() + 2)
-    marks.append(time.monotonic_ns())
+    spin("spin", 2_000_000_000)
+    wait("wait", 2_000_000_000)
 
-marks = []
-other = threading.Thread(target=wait, args=(time.monotonic() + 4,), name="other")
+marks = {}
+other = threading.Thread(target=wait, args=("other", 4_000_000_000), name="other")
 other.start()
 both()
 other.join()
-open("{marks}", "w").write(json.dumps([*marks, other.native_id]))
+open("{marks}", "w").write(json.dumps({**marks, "id": other.native_id}))
 """
 
 
-def busy(folder: Path) -> tuple[RecordedProcess, list[int]]:
+def busy(folder: Path) -> tuple[RecordedProcess, dict[str, Any]]:
+    """The record of the program, and what it tells."""
     marks = folder / "marks.json"
     run = run_program(folder, BUSY.replace("{marks}", str(marks)), frames=True)
     (process,) = run.processes
@@ -55,13 +65,14 @@ def functions(process: RecordedProcess, tid: int, begin: int, end: int) -> list[
 
 
 def test_a_thread_was_at_the_lines_that_it_ran(tmp_path: Path) -> None:
-    process, (begin, middle, end, other) = busy(tmp_path)
+    process, marks = busy(tmp_path)
     main = process.header.pid
-    assert all(s == ["<module>", "both", "spin"] for s in functions(process, main, begin, middle))
-    assert all(s == ["<module>", "both", "wait"] for s in functions(process, main, middle, end))
-    assert all("wait" in stack for stack in functions(process, other, begin, end))
-    (stack,) = Beside(process).lines(main, np.array([(middle + end) // 2]), CALLED[:1])
-    assert stack[-1].line == BUSY.splitlines().index("        time.sleep(2)") + 1
+    for at in ("spin", "wait"):
+        assert all(s == ["<module>", "both", at] for s in functions(process, main, *marks[at]))
+    assert all("wait" in stack for stack in functions(process, marks["id"], *marks["other"]))
+    amid = np.array([sum(marks["wait"]) // 2])
+    (stack,) = Beside(process).lines(main, amid, CALLED[:1])
+    assert stack[-1].line == BUSY.splitlines().index("        time.sleep(0.05)") + 1
 
 
 LOOPS = """\
@@ -90,14 +101,21 @@ open("{marks}", "w").write(json.dumps(marks))
 """
 
 
+def looked(process: RecordedProcess, begin: int, end: int) -> int:
+    """When one of the looks at the main thread within a time was had. The middle of the time would
+    not do: all threads may have been kept from running then, until the end of it."""
+    had = by_thread(process, process.looks())[process.header.pid][:, 2]
+    had = np.sort(had[(begin < had) & (had < end)])
+    return int(had[len(had) // 2])
+
+
 def test_a_loop_without_calls_is_seen_at_its_first_line_and_at_none_that_never_ran(
     tmp_path: Path,
 ) -> None:
     marks = tmp_path / "marks.json"
     (process,) = run_program(tmp_path, LOOPS.replace("{marks}", str(marks)), frames=True).processes
-    at = np.array(json.loads(marks.read_text()))
-    middles = ((at[1:] + at[:-1]) // 2).astype(np.int64)
-    stacks = Beside(process).lines(process.header.pid, middles, CALLED[:2])
+    at = [looked(process, *loop) for loop in pairwise(json.loads(marks.read_text()))]
+    stacks = Beside(process).lines(process.header.pid, np.array(at), CALLED[:2])
     text = LOOPS.splitlines()
     found = [text[stack[-1].line - 1].strip() for stack in stacks]
     # Not every version of Python has an instruction for `while True`.
@@ -145,7 +163,7 @@ def is_grad_enabled():
 class autograd:
     @staticmethod
     def backward(*tensors):
-        time.sleep(0.02)
+        time.sleep(0.1)
 
     class grad_mode:
         class no_grad:
@@ -158,7 +176,7 @@ class nn:
     class utils:
         @staticmethod
         def clip_grad_norm_(parameters):
-            time.sleep(0.02)
+            time.sleep(0.1)
 
 class optim:
     class Optimizer:
@@ -169,24 +187,25 @@ class optim:
 
 import time
 """
+# Each part is long beside what a busy machine may put between a mark and it.
 TRAINS = """\
 import json, time, torch
 
 class Own(torch.optim.Optimizer):
     def step(self):
         with torch.autograd.grad_mode.no_grad():
-            time.sleep(0.02)
+            time.sleep(0.1)
 
 marks = []
 def mark(): marks.append(time.monotonic_ns())
-mark(); time.sleep(0.02)
+mark(); time.sleep(0.1)
 mark(); torch.autograd.backward()
 mark(); Own(0.1).step()
 mark()
 with torch.autograd.grad_mode.no_grad():
-    time.sleep(0.02)
+    time.sleep(0.1)
 mark(); torch.nn.utils.clip_grad_norm_(None)
-mark(); time.sleep(0.02)
+mark(); time.sleep(0.1)
 mark()
 open("{marks}", "w").write(json.dumps(marks))
 """

@@ -38,11 +38,11 @@ claims.toml names the texts, and binds each of their figures to a record and a p
   figures = {{ speed = "table[peer=rlox].sps_ratio.ratio .1f" }}
 
 A claim is stale where its record is of a tree with uncommitted changes, has fewer than {FEW}
-rounds, or is older than a change of the code that it measures. (Changes of comments, docstrings and
-imports do not count, nor does code that is moved.) Measure anew, or claim less. Where the text
-tells how it was, as a changelog does, `measures` is empty: no change makes the record stale, and
-the claim is marked "past". A number that was not measured, such as a default or a size, is listed
-under [plain], with the words around it.
+rounds, or is older than a change of the code that it measures. (Changes of comments, docstrings,
+imports and Rust's test modules do not count, nor does code that is moved.) Measure anew, or claim
+less. Where the text tells how it was, as a changelog does, `measures` is empty: no change makes the
+record stale, and the claim is marked "past". A number that was not measured, such as a default or a
+size, is listed under [plain], with the words around it.
 Machine and date of the record stand beside each figure. `rlox_opt.history.figures` tells what a
 path may be.
 """

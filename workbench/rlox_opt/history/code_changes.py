@@ -1,5 +1,6 @@
 """What changed in code since a commit, without changes that do not affect what it does: comments,
-docstrings, imports, layout, and the file that contains a definition."""
+docstrings, imports, layout, Rust's tests in a file of theirs, and the file that contains a
+definition."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[st
     listed = repository.maybe("diff-tree", "-r", "--name-only", "--no-renames", "-z", since, "HEAD")
     if listed is None:
         return None
-    files = [path for path in listed.split("\0") if path]
+    files = [path for path in listed.split("\0") if path and not _is_rust_test(path)]
     inside = [of for of in files if any(of == path or of.startswith(f"{path}/") for path in paths)]
     commits = since, repository.run("rev-parse", "HEAD").strip()
     before, after = (_all_parts(repository, commit, inside) for commit in commits)
@@ -40,6 +41,12 @@ def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[st
         elsewhere = [_all_parts(repository, commit, outside) for commit in commits]
         differ = [_lacking(differ[0], elsewhere[1]), _lacking(differ[1], elsewhere[0])]
     return sorted({name for of in differ for _, name in of})
+
+
+def _is_rust_test(path: str) -> bool:
+    """A module of tests by Rust's convention, which no release build contains."""
+    file = PurePosixPath(path)
+    return file.suffix == ".rs" and (file.name == "tests.rs" or "tests" in file.parent.parts)
 
 
 def _lacking(these: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:

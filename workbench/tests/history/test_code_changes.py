@@ -33,6 +33,9 @@ def committed(folder: Path) -> str:
         ("a.rs", "fn f() { 1 }\n", "/// One.\nfn f() {\n    1 // so\n}\n", []),
         ("a.rs", 'fn f() { "//" }\n', 'fn f() { "// " }\n', ["a.rs"]),
         ("a.rs", "fn f() { '\"'; 1 } // \"\n", "fn f() { '\"'; 2 } // \"\n", ["a.rs"]),
+        ("a/tests.rs", "fn f() { 1 }\n", "fn f() { 2 }\n", []),
+        ("a/tests/b.rs", "fn f() { 1 }\n", "fn f() { 2 }\n", []),
+        ("tests.py", "x = 1\n", "x = 2\n", ["tests.py:x"]),
         ("a.toml", "# one\n", "# two\n", ["a.toml"]),
     ],
 )
@@ -40,6 +43,7 @@ def test_what_changes_nothing_makes_no_record_old(
     tmp_path: Path, path: str, before: str, after: str | None, changed: list[str]
 ) -> None:
     file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(before)
     since = committed(tmp_path)
     file.unlink() if after is None else file.write_text(after)

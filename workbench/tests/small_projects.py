@@ -26,11 +26,12 @@ version = "1"
 # Makes a wheel of thing.py, and of thing_c.c where there is one, after $BACK_END_S seconds.
 # The rest is what a test puts in.
 BACKEND = """
-import os, pathlib, subprocess, sys, time, zipfile
+import os, pathlib, subprocess, sys, zipfile
+from time import sleep
 
 def build_wheel(folder, settings=None, metadata=None):
     print("the back-end is at work")
-    time.sleep(float(os.environ.get("BACK_END_S", "0")))
+    sleep(float(os.environ.get("BACK_END_S", "0")))
     files = {"thing.py": pathlib.Path("thing.py").read_bytes()}
     version, requires = "1", ""
     {more}

@@ -29,7 +29,7 @@ claims.toml names the texts, and binds each of their figures to a record and a p
   [record.ppo]
   path = "peers/record/amd-epyc-2c/2026-11-23T072208Z_ppo.json"
   rounds = "table[peer=rlox].runs"
-  measures = ["rlox/learner", "crates/rlox-core/src"]
+  measures = ["rlox/learner", "crates/rlox-core/src", "!crates/rlox-core/src/llm"]
 
   [[claim]]
   text = "README.md"

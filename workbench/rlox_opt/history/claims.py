@@ -33,7 +33,8 @@ _FIGURE = r"[-−+]?\d+(?:,\d{3})*(?:\.\d+)?"
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True):
     """A record that claims cite. `rounds` is an expression (`figures`) for the number of rounds in
-    it. `measures` are the paths of the code whose change makes it outdated."""
+    it. `measures` are the paths of the code whose change makes it outdated; what lies under one
+    that begins with "!" is left out."""
 
     path: str
     rounds: str
@@ -228,7 +229,7 @@ def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[st
     except FigureError as error:
         yield f"rounds: {error}"
     for path in source.measures:
-        if not (root / path).exists():
+        if not (root / path.removeprefix("!")).exists():
             yield f"measures {path}, which is not there"
     if source.past:
         return

@@ -20,8 +20,9 @@ _Part = tuple[str, str]  # a definition's text, in whatever file, and its name
 
 
 def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[str] | None:
-    """The definitions under these paths that only one of the commit `since` and HEAD contains, in
-    whatever file. They are given as "path:name", or "path" for a file that is compared as a whole.
+    """The definitions that only one of the commit `since` and HEAD contains, in whatever file: of
+    the files under these paths, but not under those that begin with "!". They are given as
+    "path:name", or "path" for a file that is compared as a whole.
     None if there is no such commit.
 
     Raises:
@@ -31,7 +32,8 @@ def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[st
     if listed is None:
         return None
     files = [path for path in listed.split("\0") if path and not _is_rust_test(path)]
-    inside = [of for of in files if any(of == path or of.startswith(f"{path}/") for path in paths)]
+    left_out = [path[1:] for path in paths if path.startswith("!")]
+    inside = [of for of in files if _is_within(of, paths) and not _is_within(of, left_out)]
     commits = since, repository.run("rev-parse", "HEAD").strip()
     before, after = (_all_parts(repository, commit, inside) for commit in commits)
     differ = [_lacking(before, after), _lacking(after, before)]
@@ -41,6 +43,10 @@ def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[st
         elsewhere = [_all_parts(repository, commit, outside) for commit in commits]
         differ = [_lacking(differ[0], elsewhere[1]), _lacking(differ[1], elsewhere[0])]
     return sorted({name for of in differ for _, name in of})
+
+
+def _is_within(file: str, paths: Iterable[str]) -> bool:
+    return any(file == path or file.startswith(f"{path}/") for path in paths)
 
 
 def _is_rust_test(path: str) -> bool:

@@ -197,6 +197,8 @@ def test_a_record_that_cannot_be_relied_on_is_stale(
 def test_what_is_measured_must_be_there_or_nothing_would_ever_change(project: Project) -> None:
     (project.root / "code.py").rename(project.root / "elsewhere.py")
     assert "measures code.py, which is not there" in project.check()[0].stale
+    project.write(measures=("elsewhere.py", "!code.py"))
+    assert "measures !code.py, which is not there" in project.check()[0].stale
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,20 @@ def test_what_changes_nothing_makes_no_record_old(
     assert code_changes.changed(of(tmp_path), since, [path]) == changed
 
 
+def test_what_is_left_out_makes_no_record_old(tmp_path: Path) -> None:
+    for name in ("inner/b.py", "inner.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    since = committed(tmp_path)
+    (tmp_path / "inner" / "b.py").write_text("x = 2\n")
+    (tmp_path / "inner.py").write_text("x = 3\n")
+    committed(tmp_path)
+    within = ("inner", "inner.py")
+    assert code_changes.changed(of(tmp_path), since, within) == ["inner.py:x", "inner/b.py:x"]
+    assert code_changes.changed(of(tmp_path), since, (*within, "!inner")) == ["inner.py:x"]
+    assert code_changes.changed(of(tmp_path), since, (*within, "!inner/b.py")) == ["inner.py:x"]
+
+
 def test_what_moves_beside_its_like_has_not_changed(tmp_path: Path) -> None:
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text("x = 1\n")

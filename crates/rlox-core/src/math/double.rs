@@ -39,8 +39,8 @@ fn reduced<I: Instructions>(x: f64) -> (u64, f64) {
     (shifted.to_bits().wrapping_sub(ROUND.to_bits()), r)
 }
 
-/// (e^r - 1 - r) / r² within 3e-16 of it. The even and the odd powers are polynomials of their own, since
-/// one polynomial of ten coefficients would keep the processor waiting for each product in turn.
+/// (e^r - 1 - r) / r². What is left out is below 3e-16 of it. The even and the odd powers are polynomials
+/// of their own, since one of ten coefficients would keep the processor waiting for each product in turn.
 #[inline(always)]
 fn exp_tail<I: Instructions>(r: f64) -> f64 {
     let square = r * r;

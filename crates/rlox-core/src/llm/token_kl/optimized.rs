@@ -56,7 +56,7 @@ kernel! {
 #[inline(always)]
 fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>) -> f64 {
     let (mut sums, mut largest) = ([0.0; TOKENS], [T::zero(); TOKENS]);
-    // Here and not in each block, where writing zeros would take a tenth of the time.
+    // Here and not in each block, which would begin by writing zeros.
     let (mut d, mut terms) = ([T::zero(); BLOCK], [T::zero(); BLOCK]);
     let (blocks, few) = policy.as_chunks::<BLOCK>();
     let (of_reference, few_of_reference) = reference.as_chunks::<BLOCK>();

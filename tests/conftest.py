@@ -5,9 +5,9 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from fixtures import browser, mark
+from fixtures import browser, mark, start
 
-__all__ = ["browser", "mark"]
+__all__ = ["browser", "mark", "start"]
 
 # A runner in the background may have been started with Ctrl-C ignored, which its children inherit:
 # the tests that interrupt one would wait for ever.

@@ -7,22 +7,21 @@ from pathlib import Path
 
 import pytest
 from projects import ROOT
+from survivors import wait_for
 
 from asv_bench.injected.load import beside
 from asv_bench.injected.scores import aa_table
 from asv_bench.injected.tools import ToolError
 
-PATIENCE_S = 120.0  # of a busy machine
-
 
 def lines(path: Path, at_least: int) -> int:
     """How many lines a file has, once it has so many."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        if path.exists() and (found := len(path.read_text().splitlines())) >= at_least:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"{path} never had {at_least} lines")
+
+    def has() -> int:
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+    wait_for(lambda: has() >= at_least)
+    return has()
 
 
 def runs(path: Path) -> bool:
@@ -32,14 +31,6 @@ def runs(path: Path) -> bool:
     )
 
 
-def require_gone(path: Path) -> None:
-    """All such processes end. One that was killed is still there until it gets a core to end on."""
-    end = time.monotonic() + PATIENCE_S
-    while runs(path):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def test_it_runs_again_and_again_until_the_end_and_leaves_nothing(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with beside(f"echo turn >> '{log}'; sleep 0.01"):
@@ -47,7 +38,7 @@ def test_it_runs_again_and_again_until_the_end_and_leaves_nothing(tmp_path: Path
     before = lines(log, at_least=3)
     time.sleep(0.1)
     assert lines(log, at_least=3) == before
-    require_gone(log)
+    wait_for(lambda: not runs(log))  # one that was killed has yet to get a core to end on
 
 
 def test_a_load_that_fails_is_told_with_what_it_said(tmp_path: Path) -> None:
@@ -76,7 +67,7 @@ def test_a_tool_does_not_outlive_the_program_that_runs_it(tmp_path: Path) -> Non
     with subprocess.Popen([sys.executable, "-c", program, str(began)], cwd=ROOT) as process:
         lines(began, at_least=1)
         process.kill()
-    require_gone(began)
+    wait_for(lambda: not runs(began))
 
 
 def test_runs_beside_a_load_have_a_row_of_their_own() -> None:

@@ -4,8 +4,9 @@ them."""
 import compileall
 import importlib.util
 import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,29 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield name
     if bearing(name):
         guard.main(name)
+
+
+@pytest.fixture
+def start(
+    mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., subprocess.Popen[str]]:
+    """Starts rlox-opt, or another program, in a folder of its own that has the temporary files as
+    well, or in the project's; all of it bears the mark."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+
+    def begin(
+        *words: object,
+        program: tuple[str, ...] = ("-m", "rlox_opt.cli.main"),
+        folder: Path = tmp_path,
+    ) -> subprocess.Popen[str]:
+        command = [sys.executable, *program, *map(str, words)]
+        return subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, cwd=folder
+        )
+
+    return begin
 
 
 @pytest.fixture(scope="module")

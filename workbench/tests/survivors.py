@@ -1,7 +1,11 @@
 """Processes that outlive the one that started them: found by a mark in their environment."""
 
+import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+MAKING = ".rlox-making-*"  # folders that are written, until they are complete
 
 
 def bearing(mark: str, but: str = "guard.py") -> list[str]:
@@ -26,3 +30,18 @@ def none_left(mark: str) -> bool:
         looks = 0 if bearing(mark) else looks + 1
         time.sleep(0.05)
     return looks == 5
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    """Until that is so. It is given long, for machines may be busy."""
+    deadline = time.monotonic() + 150
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """`kill -9` of a process that is still running."""
+    assert process.poll() is None
+    process.kill()
+    process.wait()

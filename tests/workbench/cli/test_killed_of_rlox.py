@@ -2,15 +2,13 @@
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import projects
 import pytest
-import toy_history
-from survivors import bearing, none_left
+from survivors import MAKING, bearing, end, none_left, wait_for
 
 ENDLESS = """
 import multiprocessing, pathlib, subprocess, sys, threading, time
@@ -31,50 +29,7 @@ if __name__ == "__main__":
 
 
 PROJECT = projects.ROOT
-
-
 MANIFEST = PROJECT / "crates" / "rlox-core" / "Cargo.toml"
-
-
-MAKING = ".rlox-making-*"
-
-
-@pytest.fixture
-def start(
-    mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., subprocess.Popen[str]]:
-    """Starts rlox-opt, or another program, in a folder of its own that has the temporary files as
-    well, or in the project's; all of it bears the mark."""
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([str(Path(toy_history.__file__).parent), *sys.path])
-    )
-
-    def begin(
-        *words: object,
-        program: tuple[str, ...] = ("-m", "rlox_opt.cli.main"),
-        folder: Path = tmp_path,
-    ) -> subprocess.Popen[str]:
-        command = [sys.executable, *program, *map(str, words)]
-        return subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, cwd=folder
-        )
-
-    return begin
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 150
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    assert process.poll() is None
-    process.kill()
-    process.wait()
 
 
 @pytest.mark.parametrize("moment", ["begun", "recording", "all at work"])

@@ -1,55 +1,11 @@
 """`kill -9` of a verb: nothing that it started goes on, and the next run clears its folders."""
 
-import os
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 import toy_history
-from survivors import bearing, none_left
-
-MAKING = ".rlox-making-*"
-
-
-@pytest.fixture
-def start(
-    mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., subprocess.Popen[str]]:
-    """Starts rlox-opt, or another program, in a folder of its own that has the temporary files as
-    well, or in the project's; all of it bears the mark."""
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([str(Path(toy_history.__file__).parent), *sys.path])
-    )
-
-    def begin(
-        *words: object,
-        program: tuple[str, ...] = ("-m", "rlox_opt.cli.main"),
-        folder: Path = tmp_path,
-    ) -> subprocess.Popen[str]:
-        command = [sys.executable, *program, *map(str, words)]
-        return subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, cwd=folder
-        )
-
-    return begin
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 150
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    assert process.poll() is None
-    process.kill()
-    process.wait()
+from survivors import MAKING, bearing, end, none_left, wait_for
 
 
 def test_a_comparison_of_two_commits(

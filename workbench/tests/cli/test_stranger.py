@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import small_projects
 import strangers
 import users_repository
 from strangers import DECIDED, QUICK, SHORT, SURE, asked
-from survivors import bearing, none_left
+from survivors import bearing, none_left, wait_for
 
 from rlox_opt.project.interpreters import installed, running
 
@@ -194,11 +193,8 @@ def test_what_is_ended_in_the_middle_leaves_the_user_as_it_was(
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         what = "rlox_opt_side" if when == "measuring" else "build"
-        deadline = time.monotonic() + 150
-        while not any(what in command for command in bearing(mark)):
-            assert time.monotonic() < deadline
-            assert running.poll() is None
-            time.sleep(0.005)
+        wait_for(lambda: running.poll() is not None or any(what in of for of in bearing(mark)))
+        assert running.poll() is None
         running.send_signal(how)
         out, err = running.communicate(timeout=60)
         assert none_left(mark)

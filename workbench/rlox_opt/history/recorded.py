@@ -86,6 +86,7 @@ def choose_control(project: Project, asked: Sequence[Revision], given: str | Non
 
 def _readable(project: Project, control: Artefact) -> Artefact:
     with side_by_side(project, control, control, again=False) as packages:
+        packages.sides = {"head": packages.sides["head"]}  # both are the same
         listed = packages.listed()["head"]
     if listed.broken and not listed.benchmarks:
         where, why = next(iter(listed.broken.items()))

@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDS = Path(__file__).with_name("record")
 SECTION = "Your own project"
 LIMIT_S = 600.0
+NEW_ENVIRONMENT = (sys.executable, "-m", "venv")
 _WIDTH = 100
 _VERDICTS = re.compile(r"^(?:\d+ [a-z]+, )+in \d+ s\.$", re.M)
 _DECIDED = re.compile(r"slower|faster|same")
@@ -184,7 +185,7 @@ def visit(name: str, source: str, folder: Path, readme: str) -> Visit:
     _git("clone", "--quiet", str(ROOT), str(folder / "rlox"))
     _git("config", "--file", str(folder / "home" / ".gitconfig"), f"url.{source}.insteadOf",
          stranger.url)  # fmt: skip
-    subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
+    subprocess.run([*NEW_ENVIRONMENT, folder / "environment"], check=True)
     here = folder / "rlox"
     for command in fitted(told(readme), stranger):
         if command.startswith("cd "):

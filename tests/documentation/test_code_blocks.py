@@ -1,6 +1,7 @@
 """Code that the pages show is code that runs: Python is executed, command lines are read by the
 real parser, settings by the real schema. What cannot be run says why, in a comment before it."""
 
+import argparse
 import contextlib
 import io
 import re
@@ -9,6 +10,7 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,12 @@ def commands(text: str) -> Iterator[list[str]]:
                 words.append(word)
 
 
+@cache
+def parser() -> argparse.ArgumentParser:
+    """What reads the command lines of this project."""
+    return command_line(HERE)
+
+
 def check_command(words: list[str]) -> None:
     """Raises AssertionError where a command is one that nobody could run."""
     words = [*words]
@@ -110,7 +118,7 @@ def check_command(words: list[str]) -> None:
         said = io.StringIO()
         try:
             with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-                command_line(HERE).parse_args(given)
+                parser().parse_args(given)
         except SystemExit as stopped:
             assert not stopped.code, f"{shlex.join(words)}: {said.getvalue()}"
     elif name == "make":

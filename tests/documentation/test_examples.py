@@ -3,26 +3,17 @@
 import json
 import os
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
 import strangers
 import users_repository
+from command_line import rlox_opt
 from projects import ROOT
 
 EXAMPLES = ROOT / "examples"
-
-
-def run(*words: str, folder: Path) -> str:
-    """What a program of ours prints."""
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=200,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_each_example_is_told_of() -> None:
@@ -31,9 +22,14 @@ def test_each_example_is_told_of() -> None:
     assert told == there
 
 
-def test_training_ends_when_the_callback_says_so(tmp_path: Path) -> None:
+def test_training_ends_when_the_callback_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], one_thread: None
+) -> None:
+    """In this process, which may have imported torch already."""
     program = str(EXAMPLES / "train_with_callback.py")
-    said = run(program, "--goal", "30", "--steps", "100000", folder=tmp_path)
+    monkeypatch.setattr(sys, "argv", [program, "--goal", "30", "--steps", "100000"])
+    runpy.run_path(program, run_name="__main__")
+    said = capsys.readouterr().out
     found = re.fullmatch(r"mean return (\d+) after (\d+) steps\n", said)
     assert found, said
     assert int(found[1]) >= 30
@@ -63,12 +59,16 @@ def words(tmp_path: Path) -> Path:
     return folder
 
 
-def test_two_commits_of_the_project_are_compared(words: Path) -> None:
+def test_two_commits_of_the_project_are_compared(
+    words: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(words)
+    found = rlox_opt("init", "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["lacking"] == []
     # With the network, from which its back end comes.
     sources = {name: of for name, of in os.environ.items() if name.startswith(("UV_", "PIP_"))}
     online = {"UV_OFFLINE": "0", **sources}
-    found = strangers.asked(words, "init", **online)
-    assert found["lacking"] == []
     asks = ("diff", "HEAD~1", "HEAD", "--no-counts", "--no-why")
     told = strangers.asked(words, *asks, **online)
     assert {row["benchmark"]: row["verdict"] for row in told["results"]} == {

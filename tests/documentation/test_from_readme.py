@@ -8,7 +8,7 @@ from pathlib import Path
 
 import from_readme
 import pytest
-from from_readme import STRANGERS, Line, Visit
+from from_readme import NEW_ENVIRONMENT, STRANGERS, Line, Visit
 
 README = (from_readme.ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = """
@@ -116,6 +116,9 @@ def test_a_visit_clones_by_the_readmes_own_line(
     subprocess.run(["git", "-C", clones / "chrono", *commit, "-m", "first"], check=True)
     stranger = replace(STRANGERS["chrono"], at="HEAD", files={"script.py": "print('ran')\n"})
     monkeypatch.setitem(STRANGERS, "chrono", replace(stranger, instead={}))
+    # What is small stands for this repository, and nothing is installed: both would take seconds.
+    monkeypatch.setattr(from_readme, "ROOT", clones / "chrono")
+    monkeypatch.setattr(from_readme, "NEW_ENVIRONMENT", (*NEW_ENVIRONMENT, "--without-pip"))
     page = PAGE.replace("pip install ./workbench", "true")
     page = page.replace("rlox-opt diff", "git log --format=%s # ").replace(
         "rlox-opt profile", "python"

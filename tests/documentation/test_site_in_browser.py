@@ -14,46 +14,58 @@ LOOKED_AT = (
     "index.html", "tutorial.html", "guides/pull-requests.html", "reference/verbs/diff.html",
     "reference/settings.html", "reference/python/buffers.html",
 )  # fmt: skip
-PHONE = {"width": 390, "height": 844}
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 class Opened:
-    """Opens pages of the site; what the browser complains of or asks the network for is in
-    `said`."""
+    """Loads pages of the site into one tab, since opening another takes longer than loading, as
+    somebody finds them who comes for the first time. What the browser complains of or asks the
+    network for is in `said`."""
 
     def __init__(self, browser: "Browser", site: Path) -> None:
-        self.browser, self.site = browser, site
+        self.site = site
         self.said: list[str] = []
+        self.tab = browser.new_context(offline=True).new_page()
+        self.tab.on("console", self._hear)
+        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
+        self.tab.on("request", self._see)
 
-    def __call__(self, path: str, **options: Any) -> "Page":
-        page = self.browser.new_context(offline=True, **options).new_page()
-        page.on("console", self._hear)
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("request", lambda asked: self.said.append(asked.url) if _elsewhere(asked) else None)
-        page.goto((self.site / path).as_uri())
-        return page
+    def __call__(self, path: str, viewport: Any = WIDE, color_scheme: Any = "light") -> "Page":
+        self.tab.mouse.move(0, 0)
+        if self.tab.url != "about:blank":
+            self.tab.evaluate("localStorage.clear(), sessionStorage.clear()")
+        self.tab.goto("about:blank")  # no page is there that could follow the change
+        self.tab.set_viewport_size(viewport)
+        self.tab.emulate_media(color_scheme=color_scheme)
+        self.tab.goto((self.site / path).as_uri())
+        return self.tab
 
     def _hear(self, message: Any) -> None:
         if message.type in ("warning", "error"):
             self.said.append(message.text)
 
+    def _see(self, request: Any) -> None:
+        if not request.url.startswith(("file:", "blob:", "data:", "about:")):
+            self.said.append(request.url)
 
-def _elsewhere(asked: Any) -> bool:
-    return not asked.url.startswith(("file:", "blob:", "data:"))
+
+@pytest.fixture(scope="module")
+def opened(browser: "Browser", site: Path) -> Opened:
+    return Opened(browser, site)
 
 
 @pytest.fixture
-def open_(browser: "Browser", site: Path) -> Iterator[Opened]:
-    opened = Opened(browser, site)
+def open_(opened: Opened) -> Iterator[Opened]:
+    """Opens pages, of which nothing may have been said at the end."""
+    opened.said.clear()
     yield opened
-    for context in browser.contexts:
-        context.close()
+    opened.tab.evaluate("0")  # what was said until now is heard
     assert opened.said == []
 
 
 @pytest.mark.parametrize("path", LOOKED_AT)
 def test_axe_finds_nothing_to_complain_of(open_: Opened, path: str) -> None:
-    page = open_(path, color_scheme="light")
+    page = open_(path)
     page.add_style_tag(content="* { transition: none !important; }")  # no colour is half-way
     assert complaints(page) == []
 
@@ -88,7 +100,7 @@ def test_on_a_phone_no_page_scrolls_sideways(open_: Opened, path: str) -> None:
 def test_the_search_finds_a_verb_a_setting_and_a_function(
     open_: Opened, asked: str, leads_to: str
 ) -> None:
-    page = open_("index.html", viewport={"width": 1280, "height": 900})
+    page = open_("index.html")
     page.get_by_role("button", name="Search").first.click()
     page.keyboard.type(asked)
     found = page.get_by_role("option")

@@ -67,7 +67,7 @@ def harm(browser: "Browser", path: Path, waited_for: Sequence[str] = ()) -> list
     text = path.read_text(encoding="utf-8")
     assert "</main>" in text
     with HTTPServer(("127.0.0.1", 0), Server) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
         payload = _PAYLOAD.replace("PIXEL", (path.parent / "pixel.png").as_uri())
         payload = payload.replace("SERVER", address)

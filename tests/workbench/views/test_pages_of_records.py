@@ -1,9 +1,10 @@
 """The page of a race runs its own script and nothing else: of the newest record of each kind."""
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from command_line import rlox_opt
@@ -25,24 +26,48 @@ WIDTHS = """[...document.querySelectorAll(".scroll")].map(
   (of) => [of.textContent.trim().slice(0, 60), of.scrollWidth, of.clientWidth])"""
 
 
-@pytest.fixture(params=PAGES)
-def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+class Seen(NamedTuple):
+    """What is found of a page in a window of 1100: what it said, its frames of a flamegraph, its
+    tables' names and widths, inner and outer."""
+
+    said: list[str]
+    frames: int
+    widths: list[tuple[str, int, int]]
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def text(request: pytest.FixtureRequest) -> str:
     """A page of the kind asked for."""
     newest = max((HERE.peers / "record").glob(f"*/*_{request.param}.json"))
+    return PAGES[request.param](json.loads(newest.read_text()))
+
+
+@pytest.fixture
+def written(text: str, tmp_path: Path) -> Path:
+    """A file with it."""
     path = tmp_path / "page.html"
-    path.write_text(PAGES[request.param](json.loads(newest.read_text())), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return path
 
 
-def test_a_page_needs_nothing_that_its_policy_forbids(browser: "Browser", written: Path) -> None:
+@pytest.fixture(scope="module")
+def seen(browser: "Browser", text: str, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """It is opened once for all that look at it."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(text, encoding="utf-8")
     said: list[str] = []
-    page = browser.new_page()
+    page = browser.new_page(viewport={"width": 1100, "height": 900})
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(written.as_uri())
-    assert (page.locator("#flame div").count() > 3) == ('id="flame"' in written.read_text())
+    page.goto(path.as_uri())
+    found = Seen(said, page.locator("#flame div").count(), page.evaluate(WIDTHS))
     page.close()
-    assert said == []
+    return found
+
+
+def test_a_page_needs_nothing_that_its_policy_forbids(seen: Seen, text: str) -> None:
+    assert (seen.frames > 3) == ('id="flame"' in text)
+    assert seen.said == []
 
 
 def test_what_somebody_put_into_a_page_neither_runs_nor_loads(
@@ -51,19 +76,18 @@ def test_what_somebody_put_into_a_page_neither_runs_nor_loads(
     assert harm(browser, written) == []
 
 
-def test_no_table_is_cut_in_a_window_of_1100(browser: "Browser", written: Path) -> None:
-    page = browser.new_page(viewport={"width": 1100, "height": 900})
-    page.goto(written.as_uri())
-    widths = page.evaluate(WIDTHS)
-    page.close()
-    assert widths
-    assert [name for name, inner, outer in widths if inner > outer] == []
+def test_no_table_is_cut_in_a_window_of_1100(seen: Seen) -> None:
+    assert seen.widths
+    assert [name for name, inner, outer in seen.widths if inner > outer] == []
 
 
 def test_no_table_of_the_history_is_cut_on_a_screen_of_1280(
-    browser: "Browser", tmp_path: Path
+    browser: "Browser", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is as wide as the page; on a phone its rows stand as lists."""
+    made = importlib.import_module("rlox_opt.views.site.publish")
+    for pages in ("_commits", "_diffs"):  # a page for each commit, which is not looked at
+        monkeypatch.setattr(made, pages, lambda *_: None)
     assert rlox_opt("publish", str(tmp_path / "pages")).returncode == 0
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     tables, cut = 0, []

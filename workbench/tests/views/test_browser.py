@@ -1,6 +1,7 @@
 """The page in a real browser, from a file, with the network off."""
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 FRAMES = "#flame div"
+LOADS = count()
 
 
 @pytest.fixture(scope="module")
@@ -25,24 +27,36 @@ def url(
     return (folder / "report.html").as_uri()
 
 
-def open_page(browser: "Browser", url: str, **options: Any) -> "Page":
-    """The page, offline; an error, a warning or a request fails the test that looks at `said`."""
-    context = browser.new_context(offline=True, **options)
-    page = context.new_page()
-    page.said = []  # type: ignore[attr-defined]
-    page.on("console", lambda message: page.said.append(message.text))  # type: ignore[attr-defined]
-    page.on("pageerror", lambda error: page.said.append(str(error)))  # type: ignore[attr-defined]
-    page.on("request", lambda r: page.said.append(r.url) if r.url != url else None)  # type: ignore[attr-defined]
-    page.goto(url)
-    return page
+@pytest.fixture(scope="module")
+def tab(browser: "Browser") -> Iterator["Page"]:
+    """The tab, offline, that all documents are loaded into: another takes longer than loading.
+    An error, a warning or a request is in `said`."""
+    tab = browser.new_context(offline=True).new_page()
+    tab.said, tab.own = [], ""  # type: ignore[attr-defined]
+    tab.on("console", lambda message: tab.said.append(message.text))  # type: ignore[attr-defined]
+    tab.on("pageerror", lambda error: tab.said.append(str(error)))  # type: ignore[attr-defined]
+    tab.on("request", lambda r: tab.said.append(r.url) if r.url != tab.own else None)  # type: ignore[attr-defined]
+    yield tab
+    tab.context.close()
+
+
+def load(tab: "Page", url: str, wide: int = 1280, scheme: Any = "light") -> "Page":
+    """The tab with the document, in a window so wide."""
+    tab.mouse.move(0, 0)
+    tab.set_viewport_size({"width": wide, "height": 900})
+    tab.emulate_media(color_scheme=scheme)
+    # Never the address of before: a document that is loaded again may be given back its state.
+    tab.own = f"{url}?{next(LOADS)}"  # type: ignore[attr-defined]
+    tab.said.clear()  # type: ignore[attr-defined]
+    tab.goto(tab.own)  # type: ignore[attr-defined]
+    return tab
 
 
 @pytest.fixture
-def page(browser: "Browser", url: str) -> Iterator["Page"]:
-    page = open_page(browser, url, viewport={"width": 1280, "height": 900})
+def page(tab: "Page", url: str) -> Iterator["Page"]:
+    page = load(tab, url)
     yield page
     assert page.said == []  # type: ignore[attr-defined]
-    page.context.close()
 
 
 def width(page: "Page", label: str) -> float:
@@ -159,7 +173,7 @@ def test_phases_fold(page: "Page") -> None:
     assert not inner.is_visible()
 
 
-def test_dark_is_dark_and_text_is_legible_in_both(browser: "Browser", url: str) -> None:
+def test_dark_is_dark_and_text_is_legible_in_both(tab: "Page", url: str) -> None:
     contrast = """() => {
       const light = colour => {
         const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
@@ -174,23 +188,21 @@ def test_dark_is_dark_and_text_is_legible_in_both(browser: "Browser", url: str) 
     }"""
     backs = {}
     for scheme in ("light", "dark"):
-        page = open_page(browser, url, color_scheme=scheme)
+        page = load(tab, url, scheme=scheme)
         backs[scheme], *ratios = page.evaluate(contrast)
         assert min(ratios) >= 4.5, (scheme, ratios)  # WCAG's AA
-        page.context.close()
     assert backs["dark"] < 0.05 < 0.8 < backs["light"]
 
 
 @pytest.mark.parametrize("wide", [320, 400, 1280])
-def test_the_page_never_scrolls_sideways(browser: "Browser", url: str, wide: int) -> None:
-    page = open_page(browser, url, viewport={"width": wide, "height": 800})
+def test_the_page_never_scrolls_sideways(tab: "Page", url: str, wide: int) -> None:
+    page = load(tab, url, wide)
     assert page.evaluate("document.documentElement.scrollWidth") <= wide
-    page.context.close()
 
 
 @pytest.mark.parametrize("wide", [320, 1000])
 def test_a_kernels_long_name_leaves_its_time_in_sight(
-    browser: "Browser", tmp_path: Path, wide: int
+    tab: "Page", tmp_path: Path, wide: int
 ) -> None:
     kernel = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8_stage3_warpsize4x2x1_ffma"
     found = {
@@ -200,16 +212,14 @@ def test_a_kernels_long_name_leaves_its_time_in_sight(
     text = html.document("Profile", "program.py", [], [], details.on_device(found), [])
     (tmp_path / "device.html").write_text(text)
     url = (tmp_path / "device.html").as_uri()
-    page = open_page(browser, url, viewport={"width": wide, "height": 800})
+    page = load(tab, url, wide)
     box = page.get_by_role("cell", name="2.20 s").first.bounding_box()
     assert box is not None
     assert box["x"] + box["width"] <= wide
-    page.context.close()
 
 
-def test_a_page_without_samples_raises_no_error(browser: "Browser", tmp_path: Path) -> None:
+def test_a_page_without_samples_raises_no_error(tab: "Page", tmp_path: Path) -> None:
     write(tmp_path, {"algo": "ppo", "env_id": "CartPole-v1"})
-    page = open_page(browser, (tmp_path / "report.html").as_uri())
+    page = load(tab, (tmp_path / "report.html").as_uri())
     assert page.said == []  # type: ignore[attr-defined]
     assert page.is_visible("text=This report is incomplete")
-    page.context.close()

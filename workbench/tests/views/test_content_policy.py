@@ -18,19 +18,21 @@ if TYPE_CHECKING:
 KINDS = ("training", "no stacks", "processes")
 
 
+@pytest.fixture(scope="module")
+def texts(report: dict[str, Any], samples: dict[str, Samples]) -> dict[str, str]:
+    """A page of each kind."""
+    made = (
+        html.render(report, samples), html.render(report, {}),
+        processes.render_html(report_of_processes(), STACKS),
+    )  # fmt: skip
+    return dict(zip(KINDS, made, strict=True))
+
+
 @pytest.fixture
-def written(
-    request: pytest.FixtureRequest, tmp_path: Path, report: dict[str, Any],
-    samples: dict[str, Samples],
-) -> Path:  # fmt: skip
-    """A page of the kind asked for."""
-    kind: str = request.param
-    if kind == "processes":
-        text = processes.render_html(report_of_processes(), STACKS)
-    else:
-        text = html.render(report, samples if kind == "training" else {})
+def written(request: pytest.FixtureRequest, tmp_path: Path, texts: dict[str, str]) -> Path:
+    """A file with the page of the kind asked for."""
     path = tmp_path / "page.html"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(texts[request.param], encoding="utf-8")
     return path
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
@@ -108,17 +109,24 @@ def test_all_text_of_the_run_is_escaped(report: dict[str, Any]) -> None:
     assert EVIL in json.loads(data)["tools"]
 
 
+@pytest.fixture(scope="module")
+def few(samples: dict[str, Samples]) -> dict[str, Samples]:
+    """A part of the samples: what else is on the page does not depend on their number."""
+    return {tool: replace(found, samples=found.samples[:200]) for tool, found in samples.items()}
+
+
 @pytest.mark.parametrize(
     "missing",
     ["layers", "phases", "tools", "micro", "crossings", "bottlenecks", "cards", "machine"],
 )
 def test_a_report_without_a_part_is_still_a_page(
-    report: dict[str, Any], samples: dict[str, Samples], missing: str
+    report: dict[str, Any], few: dict[str, Samples], missing: str
 ) -> None:
     without = {key: value for key, value in report.items() if key != missing}
-    assert "<h1>" in html.render(without, samples)
+    text = html.render(without, few)
+    assert "<h1>" in text
+    Page(text)
     assert "<h1>" in html.render(without | {missing: type(report[missing])()}, {})
-    Page(html.render(without, samples))
 
 
 def test_an_empty_report_is_a_page_that_says_so() -> None:

@@ -13,7 +13,7 @@ from rlox_opt.views import processes, terminal_processes
 from rlox_opt.views.component_tree import tree_lines
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 
 def phase(name: str, mean: float, low: float = 0.0, high: float = 0.0, who: str = "") -> Any:
@@ -238,26 +238,33 @@ def test_clocks_that_are_one_are_said_to_be_and_others_have_their_error() -> Non
     assert dict(processes.figures(report(trace=clocks)))["Clocks aligned to"] == "± 12 µs"
 
 
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page whose command is long."""
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    command = ["python", "train.py", *(f"--option{n}={n}" for n in range(20))]
+    file.write_text(processes.render_html(report(command=command, **OWN), STACKS))
+    return file
+
+
+@pytest.fixture(scope="module")
+def tab(browser: "Browser") -> "Page":
+    """The tab, offline, that it is loaded into: another takes longer than loading."""
+    return browser.new_context(offline=True).new_page()
+
+
 @pytest.mark.parametrize("width", [375, 1280])
-def test_the_page_fits_its_window_and_asks_for_nothing(
-    browser: "Browser", tmp_path: Path, width: int
-) -> None:
-    file = tmp_path / "report.html"
-    words = [f"--option{n}={n}" for n in range(20)]
-    file.write_text(
-        processes.render_html(report(command=["python", "train.py", *words], **OWN), STACKS)
-    )
-    context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
-    page = context.new_page()
+def test_the_page_fits_its_window_and_asks_for_nothing(tab: "Page", file: Path, width: int) -> None:
     said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("request", lambda r: said.append(r.url) if r.url != file.as_uri() else None)
-    page.goto(file.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.locator("#trees pre").inner_text().startswith("Learner profile tree view")
-    assert page.locator("#ranking tbody tr").count() == 1
-    assert page.locator("#flame").inner_text().split()[:2] == ["all", "threads"]
+    tab.set_viewport_size({"width": width, "height": 900})
+    url = f"{file.as_uri()}?{width}"
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("request", lambda r: said.append(r.url) if r.url != url else None)
+    tab.goto(url)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.locator("#trees pre").inner_text().startswith("Learner profile tree view")
+    assert tab.locator("#ranking tbody tr").count() == 1
+    assert tab.locator("#flame").inner_text().split()[:2] == ["all", "threads"]
     lines = "h => h.clientHeight / parseFloat(getComputedStyle(h).lineHeight)"
-    assert page.locator("h1").evaluate(lines) <= 2.1
+    assert tab.locator("h1").evaluate(lines) <= 2.1
     assert said == []
-    context.close()

@@ -1,13 +1,24 @@
 """A made-up history and its pages, and small parts of it."""
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import made_up_history
 import pytest
 from made_up_history import publish
 
-from rlox_opt.views.site import Published
+from rlox_opt.views.site import Published, writer
 from rlox_opt.views.site.model import History, read
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sources_read_once() -> Iterator[None]:
+    """A publication reads all sources of the program, which takes longer than most of these. As
+    they do not change meanwhile, they are read once."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(writer, "_digest_of_sources", cache(writer._digest_of_sources))
+        yield
 
 
 @pytest.fixture(scope="session")

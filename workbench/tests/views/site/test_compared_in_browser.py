@@ -37,9 +37,12 @@ def written(folder: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=[1280, 380])
-def page(request: pytest.FixtureRequest, browser: "Browser", tmp_path: Path) -> Iterator["Page"]:
-    path = written(tmp_path)
+@pytest.fixture(scope="module", params=[1280, 380])
+def page(
+    request: pytest.FixtureRequest, browser: "Browser", tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["Page"]:
+    """The page in a window so wide, opened once for all that look at it."""
+    path = written(tmp_path_factory.mktemp("compared"))
     context = browser.new_context(offline=True, viewport={"width": request.param, "height": 800})
     page = context.new_page()
     said: list[str] = []
@@ -47,8 +50,8 @@ def page(request: pytest.FixtureRequest, browser: "Browser", tmp_path: Path) -> 
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(path.as_uri())
     yield page
-    assert said == []
     context.close()
+    assert said == []
 
 
 def test_what_grew_is_red_and_as_wide_as_the_mean_of_both_sides(page: "Page") -> None:

@@ -60,16 +60,24 @@ def data(path: Path) -> Any:
     return json.loads(found[1])
 
 
-def test_every_link_leads_to_a_file_and_every_anchor_to_a_part(pages: Path) -> None:
+@pytest.fixture(scope="module")
+def read_of(pages: Path) -> dict[Path, Links]:
+    """What each page has, by its path."""
+    return {path.resolve(): Links(text) for path, text in all_pages(pages)}
+
+
+def test_every_link_leads_to_a_file_and_every_anchor_to_a_part(
+    pages: Path, read_of: dict[Path, Links]
+) -> None:
     seen = 0
-    for path, text in all_pages(pages):
-        for target in Links(text).targets:
+    for path, links in read_of.items():
+        for target in links.targets:
             name, _, anchor = unquote(target).partition("#")
             at = (path.parent / name).resolve() if name else path
             assert at.is_relative_to(pages.resolve()), (path, target)
             assert at.is_file(), (path, target)
             if anchor and at.suffix == ".html":
-                assert anchor in Links(at.read_text()).ids, (path, target)
+                assert anchor in read_of[at].ids, (path, target)
             seen += 1
     assert seen > 1000
 
@@ -86,10 +94,9 @@ def test_no_page_asks_for_anything_from_elsewhere(pages: Path) -> None:
         assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", path.read_text()), path
 
 
-def test_no_page_has_an_id_twice(pages: Path) -> None:
-    for path, text in all_pages(pages):
-        ids = Links(text).ids
-        assert len(ids) == len(set(ids)), path
+def test_no_page_has_an_id_twice(read_of: dict[Path, Links]) -> None:
+    for path, links in read_of.items():
+        assert len(links.ids) == len(set(links.ids)), path
 
 
 def test_text_is_escaped(pages: Path, history: History) -> None:

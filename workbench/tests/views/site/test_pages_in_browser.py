@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import made_up_history
 import pytest
 from accessible import complaints
 from made_up_history import Step, publish
+from opened_pages import PHONE, UNFOLDED, WIDE, Opened
 
 from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path
 from rlox_opt.views.site.model import History, read
@@ -22,7 +24,6 @@ KINDS = (
     "overview", "commits", "benchmark", "training", "commit", "first commit", "diff", "profiles",
     "optimisations", "card", "trust",
 )  # fmt: skip
-PHONE = {"width": 360, "height": 740}
 LIGHT, DARK = "rgb(253, 253, 252)", "rgb(22, 24, 27)"
 # The share of a canvas' pixels that are drawn, and how many colours they have.
 DRAWN = """canvas => {
@@ -34,24 +35,6 @@ DRAWN = """canvas => {
     colours.set(key, (colours.get(key) || 0) + 1);
   }
   return [...colours.values()].filter(count => count > 20).length;
-}"""
-
-
-# Opens what is folded, whose tables are made then, and leaves two of the rows of a table or list
-# that differ in their texts alone: axe takes seconds for hundreds, and says of each the same.
-UNFOLDED = """async () => {
-  for (const one of document.querySelectorAll("details")) one.open = true;
-  await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
-  for (const list of document.querySelectorAll("tbody, ul, ol")) {
-    const seen = {};
-    for (const row of [...list.children]) {
-      const alike = [row, ...row.querySelectorAll("*")]
-        .map(one => `${one.tagName} ${one.getAttribute("class")} ${one.getAttribute("style")} ` +
-                    `${one.getAttributeNames()} ${one.textContent.trim() !== ""}`).join();
-      seen[alike] = (seen[alike] || 0) + 1;
-      if (seen[alike] > 2) row.remove();
-    }
-  }
 }"""
 
 
@@ -67,35 +50,53 @@ def urls(pages: Path, history: History) -> dict[str, str]:
     return {kind: (pages / path).as_uri() for kind, path in zip(KINDS, paths, strict=True)}
 
 
-class Opened:
-    """Opens pages, offline; at the end, none may have said anything or asked beyond its files."""
-
-    def __init__(self, browser: "Browser", urls: dict[str, str]) -> None:
-        self.browser, self.urls = browser, urls
-        self.said: list[str] = []
-
-    def __call__(self, kind: str, **options: Any) -> "Page":
-        options.setdefault("viewport", {"width": 1280, "height": 900})
-        page = self.browser.new_context(offline=True, **options).new_page()
-        page.on("console", lambda message: self.said.append(f"{kind}: {message.text}"))
-        page.on("pageerror", lambda error: self.said.append(f"{kind}: {error}"))
-        page.on("request", self._heard)
-        page.on("requestfailed", lambda request: self.said.append(f"{kind}: failed {request.url}"))
-        page.goto(self.urls[kind])
-        return page
-
-    def _heard(self, request: Any) -> None:
-        if not request.url.startswith("file://"):
-            self.said.append(request.url)
+@pytest.fixture(scope="module")
+def opened(browser: "Browser", urls: dict[str, str]) -> Opened:
+    return Opened(browser, urls)
 
 
 @pytest.fixture
-def open_(browser: "Browser", urls: dict[str, str]) -> Iterator[Opened]:
-    opened = Opened(browser, urls)
+def open_(opened: Opened) -> Iterator[Opened]:
+    """Opens pages of the kinds, and of the addresses that the test adds; at the end, none may have
+    said anything or asked beyond its files."""
+    urls = opened.urls
+    opened.said.clear()
     yield opened
-    for context in browser.contexts:
-        context.close()
+    opened.urls = urls
+    opened.settle()
     assert opened.said == []
+
+
+class Seen(NamedTuple):
+    """What is found of a page: what it said, how many <h1> it has, whether the scripts it has ran,
+    and what axe complains of."""
+
+    said: list[str]
+    headings: int
+    ran: bool
+    problems: list[Any]
+
+
+@pytest.fixture(scope="module")
+def seen(opened: Opened) -> Callable[[str], Seen]:
+    """Looks at a page of each kind once, for all tests that ask for something of it."""
+
+    @cache
+    def look(kind: str) -> Seen:
+        opened.said.clear()
+        page = opened(kind)
+        headings = page.locator("h1").count()
+        ran = (
+            page.locator("noscript").count() == 0
+            or page.evaluate("window.rlox !== undefined")
+            or page.locator("#flame").count() == 1
+        )
+        page.evaluate(UNFOLDED)
+        problems = complaints(page)
+        opened.settle()
+        return Seen([*opened.said], headings, ran, problems)
+
+    return look
 
 
 def colours(canvas: "Locator") -> int:
@@ -118,14 +119,11 @@ def rows(page: "Page") -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_loads_without_a_word_or_a_request(open_: Opened, kind: str) -> None:
-    page = open_(kind)
-    assert page.locator("h1").count() == 1
-    assert (
-        page.locator("noscript").count() == 0
-        or page.evaluate("window.rlox !== undefined")
-        or (page.locator("#flame").count() == 1)
-    )
+def test_a_page_loads_without_a_word_or_a_request(seen: Callable[[str], Seen], kind: str) -> None:
+    found = seen(kind)
+    assert found.said == []
+    assert found.headings == 1
+    assert found.ran
 
 
 def test_a_request_beyond_the_files_would_be_seen(browser: "Browser", urls: dict[str, str]) -> None:
@@ -194,9 +192,8 @@ def test_the_values_are_there_as_a_table(open_: Opened, history: History) -> Non
 
 
 def test_the_last_commits_alone_can_be_shown(open_: Opened, tmp_path: Path) -> None:
-    made_up_history.write(
-        tmp_path / "store", commits=40, benchmarks=1, features=[()], moved_at=None
-    )
+    of: dict[str, Any] = {"benchmarks": 1, "kinds": ("time",), "features": [()]}
+    made_up_history.write(tmp_path / "store", commits=40, profiled_every=40, moved_at=None, **of)
     publish(tmp_path / "pages", History.of(read(tmp_path / "store")))
     name = made_up_history.benchmark_name(0)
     open_.urls = open_.urls | {"short": (tmp_path / "pages" / benchmark_path(name)).as_uri()}
@@ -293,7 +290,7 @@ def test_the_flamegraph_tells_what_changed_and_walks_by_keyboard(open_: Opened) 
 
 @pytest.mark.parametrize("kind", ["overview", "benchmark"])
 def test_dark_follows_the_system_until_the_button_is_used(open_: Opened, kind: str) -> None:
-    page = open_(kind, color_scheme="dark")
+    page = open_(kind, color_scheme="dark", apart=True)
     now = "getComputedStyle(document.body).backgroundColor"
     assert page.evaluate(now) == DARK
     page.get_by_role("button", name="Light").click()
@@ -305,7 +302,7 @@ def test_dark_follows_the_system_until_the_button_is_used(open_: Opened, kind: s
 
 
 def test_charts_are_drawn_anew_in_the_other_theme(open_: Opened) -> None:
-    page = open_("benchmark", color_scheme="light")
+    page = open_("benchmark", apart=True)
     canvas = page.locator("#time canvas")
     light = canvas.evaluate("canvas => canvas.toDataURL()")
     page.get_by_role("button", name="Dark").click()
@@ -328,10 +325,8 @@ def test_charts_follow_the_width_of_the_window(open_: Opened) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_axe_finds_nothing_to_complain_of(open_: Opened, kind: str) -> None:
-    page = open_(kind, color_scheme="light")
-    page.evaluate(UNFOLDED)
-    assert complaints(page) == []
+def test_axe_finds_nothing_to_complain_of(seen: Callable[[str], Seen], kind: str) -> None:
+    assert seen(kind).problems == []
 
 
 @pytest.mark.slow
@@ -356,7 +351,7 @@ def test_two_thousand_commits_are_drawn(open_: Opened, tmp_path: Path) -> None:
     assert page.locator(".walk input").get_attribute("max") == "999"
 
 
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_how_often_intervals_held_is_drawn_and_told(open_: Opened, size: dict[str, int]) -> None:
     page = open_("optimisations", viewport=size)
     place = page.locator("#coverage .shares")

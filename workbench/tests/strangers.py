@@ -1,5 +1,5 @@
 """A project that knows nothing of the workbench: a back-end of its own, an asv suite as one finds
-them, and no [tool.rlox-opt]; and rlox-opt over it, as a process of its own."""
+them, and no [tool.rlox-opt]; and rlox-opt over it, as a process of its own or in this one."""
 
 import contextlib
 import json
@@ -11,17 +11,29 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+import command_line
+import pytest
 import small_projects
 import users_repository
 
+from rlox_opt.harness import packages
+
 # Contests so short that nobody would believe them, for tests that read something else.
 QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 1"
+# Beside it, where calls start programs: one round of them, and none to warm up.
+ROUGH = """
+from rlox_opt.harness import side_processes as o
+o._LONG_S, o._LEAST_ROUNDS = 0.01, ((0.01, 5),)
+"""
+# One restart of one benchmark, where what is looked at does not depend on any time.
+SPENT = ("--budget", "1e-09", "--no-counts")
 # Short contests: what is looked at is what is said, not how close the times are.
 SHORT = ("--restarts", "5", "--no-counts")
 # Where a verdict is looked at, another look, should a neighbour disturb one of five.
 DECIDED = ("--restarts", "10", "--no-counts")
 # Where all is known to differ by much: of what is decided soon, more looks cost nothing.
 SURE = ("--restarts", "40", "--no-counts")
+_SOURCES = ("UV_", "PIP_")  # of variables that tell where packages come from
 # What asv's own template has, without its comments.
 ASV = json.dumps({
     "version": 1,
@@ -142,18 +154,44 @@ def asked(root: Path, *words: str, code: int = 0, first: str = QUICK, **env: str
     return json.loads(done.stdout)
 
 
+def here(folder: Path, *words: str, **env: str) -> CompletedProcess[str]:
+    """The command in this process, which takes no second to start, where the point is what is said;
+    with contests as short as `QUICK` makes them."""
+    with pytest.MonkeyPatch.context() as now:
+        now.chdir(folder)
+        for name in [name for name in os.environ if name.startswith(_SOURCES)]:
+            now.delenv(name)
+        for name, value in {"UV_OFFLINE": "1", **env}.items():
+            now.setenv(name, value)
+        now.setattr(packages, "_CONTEST_S", 0.01)
+        now.setattr(packages, "_CONTESTS", 1)
+        return command_line.rlox_opt(*_unexplained(words))
+
+
+def asked_here(root: Path, *words: str, code: int = 0, **env: str) -> Any:
+    """What a verb says as JSON in this process."""
+    done = here(root, *words, "--json", **env)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout)
+
+
 def command(*words: str, first: str = "") -> list[str]:
-    """The words of that command, which runs the lines `first` before anything else. Why what is
-    slower is so is looked for where a test asks for it."""
-    if words[:1] in (("diff",), ("gate",)) and "--why" not in words and "-h" not in words:
-        words = (words[0], "--no-why", *words[1:])
+    """The words of that command, which runs the lines `first` before anything else."""
     program = f"{first}\nimport sys\nfrom rlox_opt import main\nsys.exit(main())"
-    return [sys.executable, "-c", program, *words]
+    return [sys.executable, "-c", program, *_unexplained(words)]
+
+
+def _unexplained(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Why what is slower is so is looked for where a test asks for it."""
+    if words[:1] in (("diff",), ("gate",)) and "--why" not in words and "-h" not in words:
+        return (words[0], "--no-why", *words[1:])
+    return words
 
 
 def environment(**more: str) -> dict[str, str]:
     """What its process has: no network."""
-    own = {name: of for name, of in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
+    own = {name: of for name, of in os.environ.items() if not name.startswith(_SOURCES)}
     return {**own, "UV_OFFLINE": "1", **more}
 
 

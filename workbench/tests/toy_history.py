@@ -33,7 +33,8 @@ cache = "../cache"
 build = {{ by = "command", command = {_COMMAND} }}
 """
 STAGES = ("time", "memory")  # what toys have
-SPENT = ("--budget", "1e-09")  # of `record`: one restart, and no second stage
+# `record` then has one restart and no second stage, and `diff` one restart of one benchmark.
+SPENT = ("--budget", "1e-09")
 Make = Callable[..., list[str]]  # what makes a history
 
 

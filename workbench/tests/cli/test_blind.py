@@ -1,6 +1,5 @@
 """What a change touches and no benchmark reaches is told; the verdicts stay as they are."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +7,13 @@ import pytest
 import small_projects
 import strangers
 import toy_packages
-from strangers import QUICK
+from strangers import SHORT, SPENT
 
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.side_processes import Side, Suite
 from rlox_opt.project import blind
 from rlox_opt.project.blind import Touched
 
-SHORT = ("--restarts", "5", "--no-counts", "--bench", "time_")
 BEFORE = '''
 import functools, threading
 
@@ -122,14 +120,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def diff(root: Path, *words: str) -> dict[str, Any]:
-    done = strangers.rlox_opt(root, "diff", "HEAD~1", "HEAD", *words, "--json", first=QUICK)
-    assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
+    said: dict[str, Any] = strangers.asked_here(root, "diff", "HEAD~1", "HEAD", *words)
     return said
 
 
 def test_functions_that_change_and_no_benchmark_reaches_are_named(root: Path) -> None:
-    found = diff(root, *SHORT)
+    found = diff(root, *SHORT, "--bench", "time_")
     lines = AFTER.splitlines()
     assert [(of["function"], lines[of["line"] - 1].strip()) for of in found["blind"]] == [
         ("unseen", "def unseen(n):"),
@@ -147,8 +143,7 @@ def test_functions_that_change_and_no_benchmark_reaches_are_named(root: Path) ->
 
 
 def test_people_are_told_in_two_lines(root: Path) -> None:
-    asks = ("diff", "HEAD~1", "HEAD", *SHORT[:-1], "time_class")
-    done = strangers.rlox_opt(root, *asks, first=QUICK)
+    done = strangers.here(root, "diff", "HEAD~1", "HEAD", *SHORT, "--bench", "time_class")
     assert done.returncode == 0, done.stderr
     assert (
         "Blind: no benchmark of the 1 traced reaches seen (thing.py:9), unseen (thing.py:12), "
@@ -177,6 +172,6 @@ def test_what_there_was_no_time_to_trace_is_not_called_blind(tmp_path: Path) -> 
 
 
 def test_it_can_be_left_out(root: Path) -> None:
-    found = diff(root, *SHORT[:-1], "time_class", "--no-coverage")
+    found = diff(root, *SPENT, "--bench", "time_class", "--no-coverage")
     assert found["blind"] is found["coverage"] is None
     assert len(found["results"]) == 1

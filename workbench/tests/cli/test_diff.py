@@ -46,9 +46,8 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """What diff finds between two toy packages."""
     toy_packages.benchmarks(tmp_path)
     project = toy_projects.of(tmp_path, suite="benchmarks")
-    monkeypatch.setattr(side_by_side, "_PATIENCE_S", 30.0)
+    toy_history.quick(monkeypatch.setattr)
     monkeypatch.setattr(side_by_side, "_MEMORY_RESTARTS", 5)
-    monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
 
     def of(
         base: dict[str, object],
@@ -70,9 +69,9 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
 
 
 def test_more_work_is_slower(measure: Measure) -> None:
-    """Forty times as much, so that no neighbour on the machine can hide it."""
-    texts = ("--bench", "work|Sized|track", "--restarts", "10")
-    found = measure({"passes": 1}, {"passes": 40, "size": 20}, *texts)
+    """A hundred times as much, as the gate's; by a threshold soon decided on the rest."""
+    texts = ("--bench", "work|Sized|track", "--restarts", "10", "--threshold", "30")
+    found = measure({"passes": 1}, {"passes": 100, "size": 20}, *texts)
     facts = side_by_side.facts(found)
     assert set(facts) >= {"base", "head", "machine", "results", "aa", "seconds"}
     by_name = {row["benchmark"]: row for row in facts["results"]}
@@ -124,7 +123,7 @@ def test_what_fails_is_named_with_its_side_and_loses_no_other_result(measure: Me
 
 
 def test_a_benchmark_that_one_commit_lacks_is_said_to_be_missing_there(measure: Measure) -> None:
-    found = measure({"name": "old"}, {}, "--bench", "new|steady")
+    found = measure({"name": "old"}, {}, "--bench", "new|steady", *toy_history.SPENT)
     assert list(verdicts.not_measured(found)) == ["toys.time_new: not in base"]
 
 
@@ -136,12 +135,12 @@ def test_a_pattern_that_matches_nothing_is_refused_with_names_that_exist(measure
 
 
 def test_a_part_of_a_pattern_that_matches_nothing_is_told(measure: Measure) -> None:
-    found = measure({}, {}, "--bench", "gea|steady")
+    found = measure({}, {}, "--bench", "gea|steady", *toy_history.SPENT)
     assert "--bench: 'gea' matches no benchmark" in found.notes
 
 
 class _Interrupting(Lines):
-    """Ctrl-C at the eighth restart."""
+    """Ctrl-C at the fourth restart."""
 
     def note(self, text: str, fraction: float | None = None) -> None:
         if text.startswith("restart 4"):
@@ -172,7 +171,7 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: built)
     toy_packages.benchmarks(tmp_path)
     monkeypatch.chdir(toy_projects.write(tmp_path, 'package = "toy"\nsuite = "benchmarks"'))
-    monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
+    toy_history.quick(monkeypatch.setattr)
     asked = ["HEAD", "HEAD", "--bench", "time_steady", "--no-counts", "--restarts", "5"]
     assert main(["diff", *asked]) == 0
     assert "the same: nothing was measured (--anyway does)." in capsys.readouterr().out
@@ -218,7 +217,7 @@ def test_what_the_budget_does_not_suffice_for_is_named(measure: Measure) -> None
 
 
 def test_identical_packages_are_said_to_be(measure: Measure) -> None:
-    found = measure({}, {}, "--bench", "steady")
+    found = measure({}, {}, "--bench", "steady", *toy_history.SPENT)
     assert any("byte for byte the same" in line for line in verdicts.closing(found))
     other = replace(found, head=replace(found.head, digests={"python": "x", "extension": "none"}))
     assert any("nothing but the Python files" in line for line in verdicts.closing(other))

@@ -17,12 +17,19 @@ COMMITS: list[dict[str, Any]] = [{"passes": 1}, {"passes": 100}, {"name": "raise
 QUICK = ("--restarts", "10", "--no-counts", "--json")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The history, whose builds the tests share, and its commits."""
+    folder = tmp_path_factory.mktemp("gate")
+    return folder, toy_history.commits(folder, COMMITS)
+
+
 @pytest.fixture
-def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    made = toy_history.commits(tmp_path, COMMITS)
-    toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
+def commits(made: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    folder, commits = made
+    toy_history.patch(folder, monkeypatch.chdir, monkeypatch.setattr)
     monkeypatch.setattr(packages, "_CONTEST_S", 0.05)
-    return made
+    return commits
 
 
 def test_a_regression_fails_the_gate_also_as_a_hook(commits: list[str]) -> None:
@@ -40,10 +47,14 @@ def test_a_regression_fails_the_gate_also_as_a_hook(commits: list[str]) -> None:
     assert done.stderr.endswith("rlox-opt gate: regression: 1 slower or larger\n")
 
 
-def test_a_branch_is_not_blamed_for_what_main_has_gained(commits: list[str]) -> None:
+@pytest.mark.usefixtures("commits")
+def test_a_branch_is_not_blamed_for_what_main_has_gained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The branch leaves the slow commit, and changes nothing; main then goes on to a fast one."""
-    here, slow = Path.cwd(), commits[1]
-    git(here, "checkout", "--quiet", "-B", "main", slow)
+    _, slow = toy_history.commits(tmp_path, COMMITS[:2])
+    here = tmp_path / "repository"
+    monkeypatch.chdir(here)
     (here / "toy.json").write_text(json.dumps(COMMITS[0]))
     git(here, "commit", "--quiet", "--all", "-m", "faster")
     git(here, "checkout", "--quiet", "-b", "branch", slow)

@@ -1,12 +1,13 @@
 """Suites with each fault that is looked for, beside the same done well, of which none is told."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import small_projects
 import strangers
+
+from rlox_opt.project.lint import dynamic
 
 UNUSED = """
 class Base:
@@ -178,8 +179,6 @@ def track_nothing():
     return thing
 """
 BROKEN = "import no_such_module\n\ndef time_it():\n    pass\n"
-# A pause that a busy machine makes must not be all the time there is for setups in a row.
-PATIENT = "from rlox_opt.project.lint import dynamic; dynamic._SETUP_S = 10.0"
 
 
 def project(folder: Path, **modules: str) -> Path:
@@ -190,10 +189,11 @@ def project(folder: Path, **modules: str) -> Path:
 
 
 def found(root: Path, *words: str, code: int = 1) -> list[dict[str, Any]]:
-    with strangers.untouched(root):
-        done = strangers.rlox_opt(root, "lint-suite", *words, "--json", first=PATIENT)
-    assert done.returncode == code, done.stderr
-    said: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    with strangers.untouched(root), pytest.MonkeyPatch.context() as now:
+        # A pause that a busy machine makes must not be all the time there is for setups in a row.
+        now.setattr(dynamic, "_SETUP_S", 10.0)
+        told = strangers.asked_here(root, "lint-suite", *words, code=code)
+    said: list[dict[str, Any]] = told["findings"]
     return said
 
 
@@ -242,7 +242,7 @@ def test_the_source_tells_what_is_wrong_and_nothing_of_what_is_not(
 
 def test_each_finding_is_a_line_with_its_reason_and_remedy(tmp_path: Path) -> None:
     root = project(tmp_path / "it", it=SHARED)
-    done = strangers.rlox_opt(root, "lint-suite", "--static")
+    done = strangers.rlox_opt(root, "lint-suite", "--static")  # as its user starts it
     assert done.returncode == 1
     assert done.stdout.splitlines()[0] == (
         "benchmarks/it.py:4: it.time_grows: it changes GRAPH, which it.time_reads reads; what that "
@@ -287,6 +287,6 @@ def test_what_cannot_be_asked_ends_with_2(tmp_path: Path) -> None:
         (("no-such",), "'no-such': is no commit"),
         (("--bench", "nothing-so"), "matches none of the suite's benchmarks"),
     ):
-        done = strangers.rlox_opt(root, "lint-suite", *words)
+        done = strangers.here(root, "lint-suite", *words)
         assert done.returncode == 2
         assert why in done.stderr

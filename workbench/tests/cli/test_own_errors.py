@@ -1,12 +1,15 @@
 """Whatever goes wrong, the command line ends with a line and an exit code, not with a traceback."""
 
+import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import toy_projects
 from command_line import rlox_opt, started
 
 PLANTED = """
@@ -251,32 +254,45 @@ def test_a_broken_installation_is_told_in_a_line() -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["list"],
-        ["show", "p5"],
-        ["cmp", "p5", "--no-record"],
-        ["test", "p5"],
-        ["diff", "HEAD"],
-        ["record"],
-        ["publish"],
-        ["profile", "examples.py"],
-    ],
-    ids=" ".join,
-)
-def test_without_rich_each_verb_names_the_remedy_before_any_work(
-    words: list[str], tmp_path: Path
-) -> None:
-    script = tmp_path / "examples.py"
+NEED_RICH = (
+    "list", "show p5", "cmp p5 --no-record", "test p5", "diff HEAD", "record", "publish",
+    "profile examples.py",
+)  # fmt: skip
+WITHOUT_RICH = """
+import json, sys
+sys.modules["rich"] = None
+from command_line import rlox_opt
+_, script, *asked = sys.argv
+told = {}
+for words in asked:
+    of = rlox_opt(*(script if word == "examples.py" else word for word in words.split()))
+    told[words] = of.returncode, of.stdout, of.stderr
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def without_rich(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+    """How each verb ends in a process that has no rich, and what it says on its two streams."""
+    script = tmp_path_factory.mktemp("without_rich") / "examples.py"
     script.write_text("raise SystemExit('it is not to be started')\n")
-    words = [str(script) if word == script.name else word for word in words]
-    done = started(*words, first="sys.modules['rich'] = None")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(
-        r"rlox-opt [a-z -]+: rich is not installed: pip install rlox-opt.*\n",
-        done.stderr,
-    )
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_RICH, str(script), *NEED_RICH],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, cwd=toy_projects.PROJECT.root,
+        capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said: dict[str, tuple[int, str, str]] = json.loads(done.stdout)
+    return said
+
+
+@pytest.mark.parametrize("words", NEED_RICH)
+def test_without_rich_each_verb_names_the_remedy_before_any_work(
+    words: str, without_rich: dict[str, tuple[int, str, str]]
+) -> None:
+    code, out, err = without_rich[words]
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"rlox-opt [a-z -]+: rich is not installed: pip install rlox-opt.*\n", err)
 
 
 def test_a_reader_that_has_had_enough_hears_nothing() -> None:

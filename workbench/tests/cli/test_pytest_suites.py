@@ -1,5 +1,6 @@
-"""A project whose benchmarks are pytest's, from `init` to its verdicts, by the installed command in
-a process of its own. What its user has is the same afterwards, to the byte."""
+"""A project whose benchmarks are pytest's, from `init` to its verdicts: by the installed command in
+a process of its own, and where that is not the point in this one. What its user has is the same
+afterwards, to the byte."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,18 +45,18 @@ def asked(root: Path, *words: str, code: int = 0, first: str = QUICK) -> Any:
 
 
 def test_init_finds_the_suite_and_what_its_tests_require(root: Path) -> None:
-    done = strangers.rlox_opt(root, "init")
+    done = strangers.here(root, "init")
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()
     named = "'^tests/later_test.py::test_fresh'"
     assert last == f"run next:    rlox-opt diff HEAD~1 HEAD --bench {named}"
     assert "tests, 16 benchmark functions  (pytest's: tests that take" in done.stdout
     assert "has pytest, pytest-benchmark, as the dependency group test says" in done.stdout
-    assert asked(root, "init")["written"] is None
+    assert strangers.asked_here(root, "init")["written"] is None
 
 
 def test_the_source_alone_shows_little_and_that_is_told(root: Path) -> None:
-    done = strangers.rlox_opt(root, "lint-suite", "--static")
+    done = strangers.here(root, "lint-suite", "--static")
     told = "a pytest suite: only uncollected benchmarks are looked for; run without --static"
     assert done.stderr.startswith(told)
 
@@ -143,11 +144,12 @@ def test_the_working_tree_and_a_file_may_be_the_suite(
 def test_what_cannot_be_measured_is_told_in_one_line(
     files: dict[str, str], words: tuple[str, ...], said: str, tmp_path: Path, made: Any
 ) -> None:
-    folder = tmp_path / "user"
-    users_repository.make(folder, [{**pytest_projects.HISTORY[0], **files}, {"more": ""}])
-    done = strangers.rlox_opt(
-        folder, "diff", "HEAD", "HEAD", "--anyway", *words, first=QUICK, UV_FIND_LINKS=f"{made[2]}"
-    )
+    folder, (commit, *_), index = made  # which may have what was built by other tests
+    if files:
+        folder, commit = tmp_path / "user", "HEAD"
+        users_repository.make(folder, [{**pytest_projects.HISTORY[0], **files}, {"more": ""}])
+    asks = ("diff", commit, commit, "--anyway", *words)
+    done = strangers.here(folder, *asks, UV_FIND_LINKS=f"{index}")
     assert done.returncode in (2, 3), done.stdout
     assert said in done.stderr.splitlines()[-1], done.stderr
     assert "Traceback" not in done.stderr

@@ -2,8 +2,10 @@
 or a release: both sides are built by its back-end, in environments."""
 
 import json
+import shutil
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,19 +54,37 @@ def time_with_alpha_2():
 CONF = {"matrix": {"req": {"alpha": ["1.5"]}}, "build_command": ["false"]}
 
 
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    small_projects.index(tmp_path / "index", monkeypatch)
-    small_projects.wheel(tmp_path / "index", "thing", "7.0")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The project, whose builds and environments the tests share, and the index of packages."""
+    folder = tmp_path_factory.mktemp("sides")
     files = {
         **own(),
         "pyproject.toml": small_projects.PYPROJECT + TABLE,
         "asv.conf.json": json.dumps({"version": 1, **CONF}),
         "benchmarks/all.py": SUITE,
     }
-    repository(tmp_path / "project", files, {"thing.py": "ONE = 3\n"})
-    monkeypatch.chdir(tmp_path / "project")
-    return tmp_path / "project"
+    repository(folder / "project", files, {"thing.py": "ONE = 3\n"})
+    with pytest.MonkeyPatch.context() as here:
+        small_projects.index(folder / "index", here)
+        small_projects.wheel(folder / "index", "thing", "7.0")
+        yield folder / "project"
+
+
+@pytest.fixture
+def root(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Its folder, in which a test commits nothing."""
+    monkeypatch.chdir(made)
+    return made
+
+
+@pytest.fixture
+def copied(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it for one test, which may commit; without what was built of it."""
+    copy = tmp_path / "project"
+    shutil.copytree(made, copy, ignore=shutil.ignore_patterns(".rlox-opt"))
+    monkeypatch.chdir(copy)
+    return copy
 
 
 def asked(root: Path, *texts: str, **more: list[str]) -> tuple[Project, Suite, list[Revision]]:
@@ -116,17 +136,18 @@ def test_sides_of_unlike_makes_are_refused(root: Path) -> None:
         parity.findings(*built)
 
 
-def test_a_side_that_no_back_end_builds_is_refused_with_the_remedy(root: Path) -> None:
-    repository(root, {"pyproject.toml": TABLE})
+def test_a_side_that_no_back_end_builds_is_refused_with_the_remedy(copied: Path) -> None:
+    repository(copied, {"pyproject.toml": TABLE})
     told = r"'HEAD': has no \[build-system\] in its pyproject\.toml, .*; write one, or leave out"
     with pytest.raises(UsageError, match=told):
-        asked(root, "HEAD~1", "HEAD", extra=["alpha==1.0"])
+        asked(copied, "HEAD~1", "HEAD", extra=["alpha==1.0"])
     done = rlox_opt("diff", "HEAD~1", "HEAD", "--with", "alpha==1.0")
     assert (done.returncode, "has no [build-system]" in done.stderr) == (2, True)
 
 
+@pytest.mark.usefixtures("root")
 def test_each_side_is_measured_in_its_own_environment_and_process(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     toy_history.quick(monkeypatch.setattr)
     words = ("--with", "base:alpha==1.0", "--with", "head:alpha==2.0", "--restarts", "5")
@@ -139,22 +160,23 @@ def test_each_side_is_measured_in_its_own_environment_and_process(
     assert any("one-process = true does not hold for these two" in note for note in found["notes"])
 
 
+@pytest.mark.usefixtures("root")
 def test_the_same_environment_on_both_sides_is_still_one_process(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     toy_history.quick(monkeypatch.setattr)
-    words = ("--with", "alpha==2.0", "--restarts", "5", "--no-counts", "--json")
-    found = json.loads(rlox_opt("diff", "HEAD~1", "HEAD", *words).stdout)
+    words = ("--with", "alpha==2.0", "--bench", "track", "--restarts", "5", "--no-counts")
+    found = json.loads(rlox_opt("diff", "HEAD~1", "HEAD", *words, "--json").stdout)
     assert len(found["memory"]) == 2
     assert not any("one-process" in note for note in found["notes"])
 
 
 def test_a_search_builds_every_commit_in_the_environment_that_is_asked_for(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy_history.quick(monkeypatch.setattr)
-    slower = small_projects.git(root, "rev-parse", "HEAD")
-    repository(root, {"benchmarks/working.py": WORKING})
+    slower = small_projects.git(copied, "rev-parse", "HEAD")
+    repository(copied, {"benchmarks/working.py": WORKING})
     words = "bisect", "HEAD~2", "HEAD", "--bench", "time_with_alpha_2"
     done = rlox_opt(*words)
     assert (done.returncode, "No module named 'alpha'" in done.stderr) == (2, True)
@@ -163,7 +185,8 @@ def test_a_search_builds_every_commit_in_the_environment_that_is_asked_for(
     assert json.loads(done.stdout)["commit"] == slower
 
 
-def test_a_search_gives_no_commit_an_environment_of_its_own(root: Path) -> None:
+@pytest.mark.usefixtures("root")
+def test_a_search_gives_no_commit_an_environment_of_its_own() -> None:
     done = rlox_opt("bisect", "HEAD~1", "HEAD", "--bench", "time_it", "--with", "base:alpha==1.0")
     assert done.returncode == 2
     assert "--with 'base:alpha==1.0': is no requirement; write numpy" in done.stderr

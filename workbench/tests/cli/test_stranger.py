@@ -1,23 +1,27 @@
-"""A project that knows nothing of the workbench, from `init` to its pages, by the installed command
-in a process of its own. What its user has is the same afterwards, to the byte."""
+"""A project that knows nothing of the workbench, from `init` to its pages: by the installed command
+in a process of its own, and where that is not the point in this one. What its user has is the same
+afterwards, to the byte."""
 
 import json
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 import small_projects
 import strangers
 import users_repository
-from strangers import DECIDED, QUICK, SHORT, SURE, asked
+from strangers import DECIDED, QUICK, ROUGH, SHORT, SPENT, SURE, asked, asked_here, here
 from survivors import bearing, none_left, wait_for
 
 from rlox_opt.project.interpreters import installed, running
 
 pytestmark = pytest.mark.timeout(900)  # for a busy machine
+FEW_OF_MEMORY = "from rlox_opt.project import side_by_side as s; s._MEMORY_RESTARTS = 5"
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +52,14 @@ def test_init_finds_all_writes_nothing_and_says_what_to_run(root: Path) -> None:
     assert {line.split()[0] for line in done.stdout.splitlines() if line} >= {
         "package", "repository", "build", "suite", "environment", "python",
     }  # fmt: skip
-    found = asked(root, "init")
+    found = asked_here(root, "init")
     assert found["lacking"] == found["notes"] == found["uncovered"] == []
     assert found["written"] is None
 
 
 def test_all_kinds_of_benchmarks_are_compared(root: Path, commits: list[str]) -> None:
-    found = asked(root, "diff", commits[0], commits[-1], *DECIDED)
+    first = f"{QUICK}\n{ROUGH}\n{FEW_OF_MEMORY}"
+    found = asked(root, "diff", commits[0], commits[-1], *DECIDED, first=first)
     verdicts = {row["benchmark"]: row["verdict"] for row in found["results"] + found["memory"]}
     every = [
         f"work.Work.time_work({n}, {kind})" for n in (100, 2000) for kind in ("'one kind'", None)
@@ -74,14 +79,15 @@ def test_all_kinds_of_benchmarks_are_compared(root: Path, commits: list[str]) ->
 
 
 def test_the_gate_has_an_exit_code_for_each_outcome(root: Path, commits: list[str]) -> None:
-    def code(*words: str) -> tuple[int, str]:
-        asks = ("gate", commits[0], *words, "--bench", "cached", *SURE)
-        done = strangers.rlox_opt(root, *asks, first=QUICK)
+    process = partial(strangers.rlox_opt, first=QUICK)
+
+    def code(*words: str, by: Callable[..., CompletedProcess[str]] = here) -> tuple[int, str]:
+        done = by(root, "gate", commits[0], *words, "--bench", "cached", *SURE)
         return done.returncode, done.stderr.splitlines()[-1].removeprefix("rlox-opt gate: ")
 
     assert code(commits[5]) == (0, "no regression: both packages are byte for byte the same")
     assert code(commits[-1], "--threshold", "20000") == (0, "no regression")
-    assert code(commits[-1])[0] == 1
+    assert code(commits[-1], by=process)[0] == 1
     failing = "cannot tell: 1 benchmark could not be measured, or not be read"
     assert code(commits[strangers.FAILING]) == (2, failing)
     assert code(commits[strangers.NOT_BUILT])[0] == 2
@@ -90,7 +96,7 @@ def test_the_gate_has_an_exit_code_for_each_outcome(root: Path, commits: list[st
 def test_a_bisection_goes_around_what_does_not_build_and_what_fails(
     root: Path, commits: list[str]
 ) -> None:
-    found = asked(root, "bisect", commits[0], commits[8], "--bench", "time_cached")
+    found = asked_here(root, "bisect", commits[0], commits[8], "--bench", "time_cached")
     assert found["verdict"] == "found"
     assert found["commit"] == commits[strangers.SLOWER]
     assert set(found["skipped"]) == {commits[strangers.NOT_BUILT], commits[strangers.FAILING]}
@@ -141,16 +147,16 @@ def test_sides_may_have_another_suite(root: Path, commits: list[str], tmp_path: 
         (f"{tmp_path / 'mine'}", "mine.time_mine"),
         (commits[0], "work.Cached.time_cached"),
     ):
-        sides = commits[0], commits[-1]
-        found = asked(root, "diff", *sides, "--suite", suite, "--bench", "mine|time_cached", *SHORT)
+        sides = commits[0], commits[-1], "--suite", suite
+        found = asked_here(root, "diff", *sides, "--bench", "mine|time_cached", *SPENT)
         assert [row["benchmark"] for row in found["results"]] == [name]
         assert found["broken"] == {"base": {}, "head": {}}
 
 
 def test_the_working_tree_is_a_side_with_its_own_suite(root: Path, commits: list[str]) -> None:
-    found = asked(root, "diff", commits[0], ".", "--bench", "time_cached", *SURE)
+    found = asked_here(root, "diff", commits[0], ".", "--bench", "time_cached", *SURE)
     assert [row["verdict"] for row in found["results"]] == ["slower"]
-    done = strangers.rlox_opt(root, "diff", "HEAD", ".", *SHORT)
+    done = here(root, "diff", "HEAD", ".", *SHORT)
     assert "the same: nothing was measured (--anyway does)." in done.stdout
 
 
@@ -159,7 +165,7 @@ def test_sides_may_have_other_interpreters(root: Path) -> None:
     if not others:
         pytest.skip("one interpreter is installed")
     sides = "--python", f"head:{others[0].version}", "--bench", "time_cached"
-    done = strangers.rlox_opt(root, "diff", "HEAD", "HEAD", *sides, *SHORT, first=QUICK)
+    done = here(root, "diff", "HEAD", "HEAD", *sides, *SPENT)
     assert done.returncode == 0, done.stderr
     assert "the interpreter, as was asked for: " in " ".join(done.stderr.split())
     assert "byte for byte the same: any difference is that of what they run with." in done.stdout
@@ -169,10 +175,8 @@ def test_sides_may_have_other_requirements(root: Path, tmp_path: Path) -> None:
     for version in ("1.0", "2.0"):
         small_projects.wheel(tmp_path / "index", "alpha", version)
     sides = "--with", "base:alpha==1.0", "--with", "head:alpha==2.0", "--bench", "time_cached"
-    words = ("diff", "HEAD", "HEAD", *sides, *SHORT, "--json")
-    done = strangers.rlox_opt(root, *words, first=QUICK, UV_FIND_LINKS=f"{tmp_path / 'index'}")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    words = ("diff", "HEAD", "HEAD", *sides, *SPENT)
+    found = asked_here(root, *words, UV_FIND_LINKS=f"{tmp_path / 'index'}")
     assert [row["benchmark"] for row in found["results"]] == ["work.Cached.time_cached"]
     assert any("alpha" in note for note in found["notes"])
 
@@ -184,7 +188,8 @@ def test_what_is_ended_in_the_middle_leaves_the_user_as_it_was(
 ) -> None:
     root = tmp_path / "user"
     commits = strangers.project(root)
-    sides = ["diff", commits[0], commits[-1], "--bench", "time_work", "--no-counts"]
+    one = r"time_work\(2000, None"
+    sides = ["diff", commits[0], commits[-1], "--bench", one, "--no-counts"]
     # A build that is looked for lasts until it is found, however busy the machine is.
     env = strangers.environment(BACK_END_S="600" if when == "building" else "0")
     with strangers.untouched(root):
@@ -201,8 +206,7 @@ def test_what_is_ended_in_the_middle_leaves_the_user_as_it_was(
     assert running.returncode == (130 if how == signal.SIGINT else -9)
     assert "Traceback" not in out + err
     with strangers.untouched(root):
-        again = [*sides, "--restarts", "10"]
-        done = strangers.rlox_opt(root, *again, first=QUICK)
+        done = here(root, *sides, "--no-coverage", "--restarts", "10")
         assert done.returncode == 0, done.stderr
         assert "slower" in done.stdout
     assert not [*(root / ".rlox-opt").rglob(".rlox-making-*")]

@@ -139,9 +139,12 @@ needs_pyspy = pytest.mark.skipif(bool(pyspy.unavailable()), reason="py-spy canno
 
 
 @needs_pyspy
-def test_a_loop_that_turns_more_often_is_named_with_its_line(toys: Project) -> None:
-    # Beside other programs a second has too few samples; it ends as soon as the parts are known.
-    found = looked(toys, "Sums.time_work", sampled_s=10.0, loop="6")
+def test_a_loop_that_turns_more_often_is_named_with_its_line(
+    toys: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(why._WINDOW_S, "perf", 0.5)
+    # Beside other programs a round has too few samples; it ends as soon as the parts are known.
+    found = looked(toys, "Sums.time_work", sampled_s=20.0, loop="6")
     assert named(found.functions) == ["toy/__init__.py:total"]
     assert found.functions[0].part == pytest.approx(1, abs=0.2)
     assert found.functions[0].in_diff
@@ -196,7 +199,10 @@ def test_a_sleep_is_idle_and_its_line_is_named(toys: Project) -> None:
 
 
 @needs_both
-def test_the_calls_of_a_benchmark_are_told_by_layer_function_and_line(toys: Project) -> None:
+def test_the_calls_of_a_benchmark_are_told_by_layer_function_and_line(
+    toys: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(why._WINDOW_S, "perf", 0.5)  # a round more where one has too few samples
     found = why.of_calls(toys, built(toys, "before"), "toys.Sums.time_work")
     assert named(found.layers)[0] == "own Python"
     assert named(found.functions) == ["toy/__init__.py:total"]

@@ -30,10 +30,11 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """One commit, a staged change and a change that is not staged."""
-    root = tmp_path / "repository"
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One commit, a staged change and a change that is not staged. Tests add commits on no branch,
+    which change none of these."""
+    root = tmp_path_factory.mktemp("repository")
     files = {
         TOY.file: "start();\nwork();\n",
         **{file: "\n" for file, _ in commits.INNOCENT.values()},
@@ -141,13 +142,13 @@ def test_a_history_has_one_slow_commit_and_it_is_the_guilty_one(
     repository: Path, seed: int
 ) -> None:
     idle = commits.idle("HEAD", [TOY], repository)
-    history = commits.history(idle, TOY, 5, 8, seed, repository)
+    history = commits.history(idle, TOY, 5, 4, seed, repository)
     parents = git(repository, "rev-list", "--reverse", f"{idle}..{history.commits[-1]}").split()
     assert parents == [*history.commits]
     works = ["extra(5)" in commits.content(c, TOY.file, repository) for c in history.commits]
     at = history.commits.index(history.guilty)
-    assert works == [False] * at + [True] * (8 - at)
-    assert history == commits.history(idle, TOY, 5, 8, seed, repository)
+    assert works == [False] * at + [True] * (4 - at)
+    assert history == commits.history(idle, TOY, 5, 4, seed, repository)
 
 
 def cell(verdict: str, ci99: list[float] | None = None) -> tools.Cell:

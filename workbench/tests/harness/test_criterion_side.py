@@ -60,6 +60,12 @@ side.main(sys.argv[1])
 """
 
 
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One at the least: each run is a process, and its samples are known."""
+    monkeypatch.setattr(side_processes, "_LEAST_ROUNDS", ((side_processes._LONG_S, 1),))
+
+
 def side(
     folder: Path, speed: float, quick: bool = True, listed: str = "benchmark", old: bool = False
 ) -> Side:

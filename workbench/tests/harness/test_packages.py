@@ -96,9 +96,15 @@ def time_nothing():
 """
 
 
+# Where both kinds of packages do the same.
+ONCE = pytest.mark.parametrize("make", ["a process each"], indirect=True)
+
+
 @pytest.fixture(params=["a process each", "one process"])
-def make(tmp_path: Path, request: pytest.FixtureRequest) -> Make:
-    """Packages from the settings of base and head."""
+def make(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Packages from the settings of base and head. Contests are short: what is compared differs by
+    much, or is not looked at."""
+    monkeypatch.setattr(packages_module, "_CONTEST_S", 0.01)
     benchmarks = toy_packages.benchmarks(tmp_path)
 
     def of(base: dict[str, object], head: dict[str, object]) -> Packages:
@@ -254,12 +260,12 @@ def test_asv_s_setup_setup_cache_and_teardown_are_called_as_asv_does(
         assert after == before.replace("setup", "teardown")
 
 
+@ONCE
 def test_sides_import_what_a_benchmark_needs_at_the_same_time(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "benchmarks" / "meeting.py").write_text(MEETING)
     packages = make({}, {})
-    packages.together = False
     packages.listed()
     (tmp_path / "meeting").mkdir()
     monkeypatch.setenv("TOY_MEETING", str(tmp_path / "meeting"))
@@ -291,6 +297,7 @@ def test_every_process_loads_copies_of_its_own_and_they_go_with_it(
     assert not [*tmp_path.rglob("copies-*")]
 
 
+@ONCE
 def test_a_peak_is_the_own_and_not_that_of_the_process_that_started_it(make: Make) -> None:
     held = bytearray(200_000_000)  # zeroed pages that nobody touched are not held
     held[::4096] = b"x" * len(held[::4096])

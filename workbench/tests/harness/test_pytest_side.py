@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rlox_opt.harness import packages as packages_module
 from rlox_opt.harness.packages import Failure, Packages
 from rlox_opt.harness.restarts import ContestError, Worker
 from rlox_opt.harness.side_processes import Side, started
@@ -22,6 +23,13 @@ FILES = {
     "pyproject.toml": "[project]\nname = 'thing'\n",
     "tests/__init__.py": "",
 }
+
+
+@pytest.fixture(autouse=True)
+def short_contests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No time is looked at."""
+    monkeypatch.setattr(packages_module, "_CONTEST_S", 0.01)
+    monkeypatch.setattr(packages_module, "_CONTESTS", 1)
 
 
 @contextlib.contextmanager
@@ -160,6 +168,13 @@ def test_good(benchmark):
 """
 
 
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A process with this suite, whose next test is measured whatever the last one did."""
+    with asked(tmp_path_factory.mktemp("wrong"), WRONG) as ask:
+        yield ask
+
+
 @pytest.mark.parametrize(
     ("name", "told", "when"),
     [
@@ -174,18 +189,17 @@ def test_good(benchmark):
     ],
 )
 def test_what_goes_wrong_is_told_and_the_next_is_measured(
-    name: str, told: str, when: str, tmp_path: Path
+    name: str, told: str, when: str, wrong: Worker
 ) -> None:
-    with asked(tmp_path, WRONG) as ask:
-        with pytest.raises(ContestError, match=told):
-            prepared(ask, f"test_{name}")
-            assert when != "prepare"
-            ask("time", 0, 5 if when == "time" else 1, 0)
-            assert when != "time"
-            ask("forget", 1)
-        assert prepared(ask, "test_good") == 0
-        ask("time", 0, 5, 0)
-        assert ask("forget", 1) is None
+    with pytest.raises(ContestError, match=told):
+        prepared(wrong, f"test_{name}")
+        assert when != "prepare"
+        wrong("time", 0, 5 if when == "time" else 1, 0)
+        assert when != "time"
+        wrong("forget", 1)
+    assert prepared(wrong, "test_good") == 0
+    wrong("time", 0, 5, 0)
+    assert wrong("forget", 1) is None
 
 
 def test_a_hang_ends_its_process_alone(tmp_path: Path) -> None:

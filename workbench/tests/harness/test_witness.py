@@ -4,8 +4,10 @@ import contextlib
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import toy_packages
@@ -35,6 +37,51 @@ calls=1 0
 12 20
 totals: 12345
 """
+VALGRIND = pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+SLOW = "import time\ndef time_slow(): time.sleep(60)\n"  # which valgrind makes no longer
+SECONDS = {  # of a call
+    "toys.time_steady": 1e-5, "slow.time_slow": 60.0, "toys.time_work": 1e-4,
+    "toys.time_raises": 5e-6,
+}  # fmt: skip
+SHORTEST_FIRST = ["toys.time_raises", "toys.time_steady", "toys.time_work"]
+
+
+class Counted(NamedTuple):
+    """What was told while base and head were counted: the counts by side, in their order, what was
+    begun, and what was too late. `left` are the temporary files that are still there."""
+
+    counts: Mapping[str, dict[str, callgrind.Counts]]
+    begun: list[str]
+    late: list[str]
+    left: list[Path]
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> Counted:
+    """Base, and a head that does twice the work and raises in one benchmark; another benchmark
+    would take longer than there is time."""
+    folder = tmp_path_factory.mktemp("counted")
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    benchmarks = toy_packages.benchmarks(folder)
+    (benchmarks / "slow.py").write_text(SLOW)
+    folders = {
+        "base": toy_packages.package(folder / "base", passes=10),
+        "head": toy_packages.package(folder / "head", "raises", passes=20),
+    }
+    packages = _packages(folders, benchmarks)
+    counts: dict[str, dict[str, callgrind.Counts]] = {"base": {}, "head": {}}
+    begun: list[str] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TMPDIR", str(temporary))
+        late = callgrind.count_all(
+            packages,
+            [(side, SECONDS) for side in counts],
+            lambda side, *told: counts[side].update([told]),
+            time.monotonic() + 400,
+            begun.append,
+        )
+    return Counted(counts, begun, late, [*temporary.iterdir()])
 
 
 def _packages(folders: Mapping[str, Path], benchmarks: Path) -> Packages:
@@ -49,25 +96,15 @@ def test_a_dump_gives_instructions_and_calls_of_the_allocators(tmp_path: Path) -
     assert callgrind._read(path) == (12345, 3 + 2 + 1)
 
 
-@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
-def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
-    benchmarks = toy_packages.benchmarks(tmp_path)
-    folders = {
-        side: toy_packages.package(tmp_path / side, passes=passes)
-        for side, passes in (("base", 10), ("head", 20))
-    }
-    packages = _packages(folders, benchmarks)
-    seconds = {"toys.time_work": 1e-4, "toys.time_steady": 1e-5}
-    found: dict[str, dict[str, callgrind.Counts]] = {"base": {}, "head": {}}
-    jobs = [(side, seconds) for side in found]
-    callgrind.count_all(packages, jobs, lambda side, *told: found[side].update([told]))
-    base, head = found.values()
+@VALGRIND
+def test_twice_the_work_takes_twice_the_instructions(counted: Counted) -> None:
+    base, head = counted.counts.values()
     work = [side["toys.time_work"]["instructions"] for side in (base, head)]
     steady = [side["toys.time_steady"]["instructions"] for side in (base, head)]
     assert work[1] / work[0] == pytest.approx(2, abs=0.1)
     assert steady[1] == pytest.approx(steady[0], rel=0.01)
     assert work[0] > 10 * 2_000  # ten sums of 2 000 numbers
-    assert base.keys() == head.keys() == seconds.keys()
+    assert base.keys() == {*SHORTEST_FIRST}
 
 
 def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
@@ -81,39 +118,39 @@ def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
 
 
 def _slow(folder: Path) -> Packages:
-    """A package with a benchmark that sleeps, which valgrind makes no longer."""
+    """A package with a benchmark that sleeps."""
     benchmarks = toy_packages.benchmarks(folder)
-    (benchmarks / "slow.py").write_text("import time\ndef time_slow(): time.sleep(60)\n")
+    (benchmarks / "slow.py").write_text(SLOW)
     return _packages({"base": toy_packages.package(folder)}, benchmarks)
 
 
-@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+@VALGRIND
 def test_the_shortest_are_counted_first_and_what_would_take_too_long_is_not_begun(
-    tmp_path: Path,
+    counted: Counted,
 ) -> None:
-    seconds = {"toys.time_steady": 1e-5, "slow.time_slow": 60.0, "toys.time_work": 1e-4}
-    begun: list[str] = []
-    late = callgrind.count_all(
-        _slow(tmp_path), [("base", seconds)], lambda *_: None, time.monotonic() + 400, begun.append
-    )
-    assert begun == ["toys.time_steady", "toys.time_work"]
-    assert late == ["slow.time_slow"]
+    assert [*counted.counts["base"]] == SHORTEST_FIRST
+    assert Counter(counted.begun) == dict.fromkeys(SHORTEST_FIRST, 2)  # once on each side
+    assert counted.late == ["slow.time_slow"]
 
 
-@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
-def test_a_count_that_takes_longer_than_it_seemed_ends_with_the_time(tmp_path: Path) -> None:
+@VALGRIND
+def test_a_count_that_takes_longer_than_it_seemed_ends_with_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callgrind, "_GRACE_S", 0.1)  # nothing answers after the time
     packages, told = _slow(tmp_path), list[object]()
+    packages.listed()
     seconds = {"slow.time_slow": 1e-5, "toys.time_work": 1e-4}
     start = time.monotonic()
     late = callgrind.count_all(
-        packages, [("base", seconds)], lambda *of: told.append(of), start + 3
+        packages, [("base", seconds)], lambda *of: told.append(of), start + 2
     )
     assert time.monotonic() - start < 30  # one call takes 60
     assert late == ["slow.time_slow", "toys.time_work"]
     assert not told
 
 
-@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+@VALGRIND
 def test_an_interruption_ends_a_count_at_once_and_leaves_nothing_running(tmp_path: Path) -> None:
     packages = _slow(tmp_path)
     main = threading.get_ident()
@@ -136,7 +173,7 @@ def _text(path: Path) -> str:
     return ""
 
 
-@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+@VALGRIND
 def test_after_an_interruption_nothing_more_is_counted(tmp_path: Path) -> None:
     benchmarks = toy_packages.benchmarks(tmp_path)
     sides = {side: toy_packages.package(tmp_path / side) for side in ("base", "head")}
@@ -153,19 +190,7 @@ def test_after_an_interruption_nothing_more_is_counted(tmp_path: Path) -> None:
     assert 1 <= len(told) <= 2  # once a side at the most: nothing went on after it
 
 
-@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
-def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    benchmarks = toy_packages.benchmarks(tmp_path)
-    packages = _packages({"base": toy_packages.package(tmp_path, "raises")}, benchmarks)
-    seconds = {"toys.time_steady": 1e-5, "toys.time_raises": 1e-5}
-    told: dict[str, callgrind.Counts] = {}
-    callgrind.count_all(
-        packages, [("base", seconds)], lambda side, name, counts: told.update({name: counts})
-    )
-    assert told.keys() == {"toys.time_steady"}
-    assert not list(temporary.iterdir())
+@VALGRIND
+def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(counted: Counted) -> None:
+    assert counted.counts["head"].keys() == {"toys.time_steady", "toys.time_work"}
+    assert not counted.left

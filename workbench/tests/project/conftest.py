@@ -1,9 +1,11 @@
-"""A repository, for what asks of commits."""
+"""A repository, for what asks of commits; and what tests of builds share."""
 
 from pathlib import Path
 
 import pytest
 from users_repository import git
+
+from rlox_opt.project.builders import wheels
 
 
 @pytest.fixture
@@ -19,3 +21,10 @@ def repository(tmp_path: Path) -> Path:
         if number == 2:
             git(tmp_path, "branch", "side")
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """What is found out once for all tests of a module: uv's cache, which knows the interpreter,
+    and packages by the paths of their files alone; and what the compilers say."""
+    return tmp_path_factory.mktemp("uv-cache"), wheels.compilers(Path("/"))

@@ -1,11 +1,13 @@
 """Builds by the commands of an asv.conf.json."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import small_projects
 from small_projects import ASKS, builds, of, own, repository, said
 
+from rlox_opt.project.builders import wheels
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.commits import Revision
 from rlox_opt.system.usage import UsageError
@@ -18,9 +20,43 @@ assert inner.build_wheel(sys.argv[1])
 """
 
 
+class Thing(NamedTuple):
+    """A repository and its only commit."""
+
+    root: Path
+    commit: str
+
+
 @pytest.fixture(autouse=True)
-def nothing_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_projects.index(tmp_path / "index", monkeypatch)
+def nothing_from_outside(
+    tmp_path: Path, machine: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what asv installs wherever it builds."""
+    index = small_projects.index(tmp_path / "index", monkeypatch)
+    for name in ("pip", "build"):
+        small_projects.wheel(index, name, "1.0")
+    cache, compilers = machine
+    monkeypatch.setenv("UV_CACHE_DIR", str(cache))
+    monkeypatch.setattr(wheels, "compilers", lambda _: compilers)
+
+
+@pytest.fixture(scope="module")
+def thing(tmp_path_factory: pytest.TempPathFactory) -> Thing:
+    """One that each test builds in its own way, so that none takes another's wheel; the
+    environments to build in are the same."""
+    root = tmp_path_factory.mktemp("one") / "thing"
+    (first,) = repository(root, own(**{"zips.py": ZIPS}))
+    return Thing(root, first)
+
+
+@pytest.fixture(scope="module")
+def telling(tmp_path_factory: pytest.TempPathFactory) -> Thing:
+    """One whose wheel tells which versions pip is told of builds apart."""
+    tells = 'told = os.environ["PIP_BUILD_CONSTRAINT"]; '
+    tells += 'files["told.py"] = f"TOLD = {told!r}".encode()'
+    root = tmp_path_factory.mktemp("telling") / "thing"
+    (first,) = repository(root, own(more=tells, **{"zips.py": ZIPS}))
+    return Thing(root, first)
 
 
 def test_asvs_commands_make_the_wheel_with_its_placeholders_and_prefixes(tmp_path: Path) -> None:
@@ -34,8 +70,6 @@ def test_asvs_commands_make_the_wheel_with_its_placeholders_and_prefixes(tmp_pat
         'import runpy, sys; sys.argv = ["", "{build_cache_dir}"]; runpy.run_path("zips.py")\'',
     )
     project = builds(tmp_path / "thing", build_command=commands)
-    for name in ("pip", "build"):
-        small_projects.wheel(tmp_path / "index", name, "1.0")
     built = project.build(of(first))
     assert said(built, "import told; print(*told.TOLD)") == f"thing {first}"
     assert built.made["builder"] == "the commands of asv.conf.json"
@@ -49,8 +83,6 @@ def test_asvs_commands_build_with_the_versions_of_the_other_side_also_apart(tmp_
     text = small_projects.backend(reads) + ASKS.format('"alpha"')
     files = own(**{"zips.py": ZIPS}) | {"backend/inner.py": text}
     first, second = repository(tmp_path / "thing", files, {"thing.py": "ONE = 2\n"})
-    for name in ("pip", "build"):
-        small_projects.wheel(tmp_path / "index", name, "1.0")
     project = builds(tmp_path / "thing", build_command=("python zips.py {build_cache_dir}",))
     base = project.build(of(first))
     small_projects.wheel(tmp_path / "index", "alpha", "3.0")
@@ -62,15 +94,10 @@ def test_asvs_commands_build_with_the_versions_of_the_other_side_also_apart(tmp_
 
 @pytest.mark.parametrize("words", ["", " --no-build-isolation"])
 def test_pip_is_told_no_versions_of_a_build_apart_that_it_is_to_do_without(
-    words: str, tmp_path: Path
+    words: str, telling: Thing
 ) -> None:
-    tells = 'told = os.environ["PIP_BUILD_CONSTRAINT"]; '
-    tells += 'files["told.py"] = f"TOLD = {told!r}".encode()'
-    (first,) = repository(tmp_path / "thing", own(more=tells, **{"zips.py": ZIPS}))
-    for name in ("pip", "build"):
-        small_projects.wheel(tmp_path / "index", name, "1.0")
     command = f"python zips.py {{build_cache_dir}}{words}"
-    built = builds(tmp_path / "thing", build_command=(command,)).build(of(first))
+    built = builds(telling.root, build_command=(command,)).build(of(telling.commit))
     assert (said(built, "import told; print(told.TOLD)") == "") is bool(words)
 
 
@@ -82,8 +109,6 @@ def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Pat
     metadata = {"thing.dist-info/METADATA": "Metadata-Version: 2.1\nName: thing\nVersion: 1\n"}
     (second,) = repository(tmp_path / "thing", metadata)
     assert first != second
-    for name in ("pip", "build"):
-        small_projects.wheel(tmp_path / "index", name, "1.0")
     project = builds(tmp_path / "thing", install_command=(f'python -c "{copies}"',))
     built = project.build(of(second))
     assert (built.folder / "thing.py").is_file()
@@ -91,19 +116,16 @@ def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["Thing", ""])  # without one, that of the package counts
-def test_of_several_wheels_the_one_of_the_project_is_taken(tmp_path: Path, name: str) -> None:
-    (first,) = repository(tmp_path / "thing", own(**{"zips.py": ZIPS}))
-    for tool in ("pip", "build"):
-        small_projects.wheel(tmp_path / "index", tool, "1.0")
+def test_of_several_wheels_the_one_of_the_project_is_taken(thing: Thing, name: str) -> None:
     wheels = [f"{{build_cache_dir}}/{of}-1-py3-none-any.whl" for of in ("thing", "a_part")]
     copies = f"import shutil; shutil.copy({wheels[0]!r}, {wheels[1]!r})"
     commands = ("python zips.py {build_cache_dir}", f'python -c "{copies}"')
-    project = builds(tmp_path / "thing", build_command=commands, distribution=name)
-    assert project.build(of(first)).packages == ("thing",)
-    other = builds(tmp_path / "thing", build_command=commands, distribution="another")
+    project = builds(thing.root, build_command=commands, distribution=name)
+    assert project.build(of(thing.commit)).packages == ("thing",)
+    other = builds(thing.root, build_command=commands, distribution="another")
     told = r"left a_part-1\S*, thing-1\S*; let it leave one alone, as `pip wheel --no-deps` does"
     with pytest.raises(NotBuiltError, match=told):
-        other.build(of(first))
+        other.build(of(thing.commit))
 
 
 def test_extras_that_asv_installs_are_installed(tmp_path: Path) -> None:
@@ -117,12 +139,10 @@ def test_extras_that_asv_installs_are_installed(tmp_path: Path) -> None:
         assert built.made["builder"] == "PEP 517, inner"
 
 
-def test_a_version_that_cannot_be_had_for_the_build_gives_way_and_is_told(tmp_path: Path) -> None:
-    (first,) = repository(tmp_path / "thing", own(**{"zips.py": ZIPS}))
-    for name in ("pip", "build"):
-        small_projects.wheel(tmp_path / "index", name, "1.0")
+def test_a_version_that_cannot_be_had_for_the_build_gives_way_and_is_told(thing: Thing) -> None:
+    root, first = thing
     command = ("python zips.py {build_cache_dir}",)
-    outdated = builds(tmp_path / "thing", build_command=command, requirements=("alpha==0.1",))
+    outdated = builds(root, build_command=command, requirements=("alpha==0.1",))
     built = outdated.build(of(first))
     (note,) = built.notes
     assert "alpha==0.1 cannot be had with what the package requires, and gives way" in note
@@ -133,17 +153,14 @@ def test_a_version_that_cannot_be_had_for_the_build_gives_way_and_is_told(tmp_pa
     assert given.notes == ()
     remedy = r"for want of .*delta.*; --python VERSION takes another .*, and --with NAME==VERSION"
     with pytest.raises(NotBuiltError, match=remedy):
-        builds(tmp_path / "thing", build_command=command, requirements=("delta",)).build(of(first))
+        builds(root, build_command=command, requirements=("delta",)).build(of(first))
 
 
-def test_what_only_conda_names_is_not_there_for_the_build_either(tmp_path: Path) -> None:
-    (first,) = repository(tmp_path / "thing", own(**{"zips.py": ZIPS}))
-    for name in ("pip", "build"):
-        small_projects.wheel(tmp_path / "index", name, "1.0")
+def test_what_only_conda_names_is_not_there_for_the_build_either(thing: Thing) -> None:
     names = ("alpha", "beta")
     asks = {"requirements": names, "not_pip": names, "environment_type": "conda"}
     commands = ("python zips.py {build_cache_dir} alpha",)  # which names it as well
-    built = builds(tmp_path / "thing", build_command=commands, **asks).build(of(first))
+    built = builds(thing.root, build_command=commands, **asks).build(of(thing.commit))
     asked = ["alpha==2.0", "build==1.0", "pip==1.0"]
     assert built.made["build environment"].splitlines() == asked
 
@@ -161,10 +178,7 @@ def test_what_only_conda_names_is_not_there_for_the_build_either(tmp_path: Path)
     ],
 )
 def test_asvs_commands_that_fail_are_told(
-    tmp_path: Path, command: str, error: type[Exception], told: str
+    thing: Thing, command: str, error: type[Exception], told: str
 ) -> None:
-    (first,) = repository(tmp_path / "thing", own())
-    for name in ("pip", "build"):
-        small_projects.wheel(tmp_path / "index", name, "1.0")
     with pytest.raises(error, match=told):
-        builds(tmp_path / "thing", build_command=(command,)).build(of(first))
+        builds(thing.root, build_command=(command,)).build(of(thing.commit))

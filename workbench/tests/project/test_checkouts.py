@@ -2,6 +2,7 @@
 was killed, the next run has a whole one, and nothing of the user's has changed."""
 
 import fcntl
+import functools
 import itertools
 import os
 import random
@@ -44,8 +45,9 @@ def root(users: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.rmtree(users / "target", ignore_errors=True)
 
 
+@functools.cache
 def of(root: Path) -> Project:
-    """The repository as a project."""
+    """The repository as a project, whose settings are read once: no test changes them."""
     return toy_projects.of(root, cache="target")
 
 

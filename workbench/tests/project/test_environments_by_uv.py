@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import small_projects
+from survivors import bearing, none_left, wait_for
 
 from rlox_opt.project import interpreters
 from rlox_opt.project.environments import (
@@ -21,19 +23,37 @@ from rlox_opt.project.environments import (
 from rlox_opt.project.interpreters import chosen, running
 from rlox_opt.system.usage import UsageError
 
-MAKES = """
-import sys
-from pathlib import Path
-from rlox_opt.project.environments import Environments
-from rlox_opt.project.interpreters import running
-print(Environments(Path(sys.argv[1])).of(running(), ["beta==1.0"]).python)
-"""
+# What lies there when it asks for versions, when these are kept, and while it installs them.
+MOMENTS = (
+    ".rlox-making-*/made/asked.txt", "locks/*.json", ".rlox-making-*/made/new",
+    ".rlox-making-*/made/new/bin/python",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """uv's, which knows the interpreter, and packages by the paths of their files alone."""
+    return tmp_path_factory.mktemp("uv-cache")
 
 
 @pytest.fixture
-def environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environments:
+def environments(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Environments:
     small_projects.index(tmp_path / "index", monkeypatch)
+    monkeypatch.setenv("UV_CACHE_DIR", str(cache))
     return Environments(tmp_path / "environments")
+
+
+def forked(work: Callable[[], object]) -> int:
+    """A process that does this, and then ends with 0."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
 
 
 def said(environment: Environment, program: str) -> str:
@@ -89,25 +109,36 @@ def test_the_measured_package_is_not_installed_where_another_asks_for_it(
     assert environments.of(running(), ["beta"], without="alpha").locked == ("beta==2.0",)
 
 
-def test_two_processes_make_one_environment(environments: Environments) -> None:
-    command = [sys.executable, "-c", MAKES, str(environments.folder)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    made = {process.communicate()[0] for process in both}
-    assert [process.returncode for process in both] == [0, 0, 0]
-    assert len(made) == 1
-    there = Environment(Path(made.pop().strip()))
-    assert said(there, "import alpha; print(alpha.VERSION)") == "1.5"
+def test_two_processes_make_one_environment(environments: Environments, tmp_path: Path) -> None:
+    told = [tmp_path / f"told {n}" for n in range(3)]
+
+    def make(to: Path) -> None:
+        to.write_text(str(environments.of(running(), ["beta==1.0"]).python))
+
+    both = [forked(lambda to=to: make(to)) for to in told]
+    assert [os.waitpid(process, 0)[1] for process in both] == [0, 0, 0]
+    (made,) = {path.read_text() for path in told}
+    assert said(Environment(Path(made)), "import alpha; print(alpha.VERSION)") == "1.5"
 
 
 def test_one_that_was_killed_leaves_nothing_that_is_taken_for_whole(
-    environments: Environments,
+    environments: Environments, mark: str
 ) -> None:
-    command = [sys.executable, "-c", MAKES, str(environments.folder)]
-    for seconds in (0.3, 0.5, 0.7, 0.9):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-        time.sleep(seconds)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    killed = 0
+    for moment in MOMENTS:
+        before = {*environments.folder.glob(moment)}
+        process = forked(lambda: environments.of(running(), ["beta==1.0"]))
+        ended = 0
+        while not ended and before >= {*environments.folder.glob(moment)}:
+            time.sleep(0.001)
+            ended, _ = os.waitpid(process, os.WNOHANG)
+        if not ended:
+            killed += 1
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        wait_for(lambda: not bearing(mark))  # uv goes on for a moment
+    assert killed, "it is killed at the first moment at the least"
+    assert none_left(mark)
     made = environments.of(running(), ["beta==1.0"])
     assert said(made, "import alpha; print(alpha.VERSION)") == "1.5"
     assert [*environments.folder.glob(".rlox-making-*")] == []

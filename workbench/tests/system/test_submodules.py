@@ -18,6 +18,34 @@ from rlox_opt.system import submodules
 from rlox_opt.system.git import Repository
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A folder in which a user's clone of a project was made, whose `vendor/lib` has a submodule
+    `deep` of its own, and what they came from; and where all of it lies now."""
+    place = tmp_path_factory.mktemp("submodules") / "place"
+    deep, lib, home = (place / "from" / name for name in ("deep", "lib", "home"))
+    commit(write(deep, {"deep.txt": "deep\n"}))
+    commit(write(lib, {"lib.txt": "one\n"}))
+    git(lib, "submodule", "--quiet", "add", str(deep), "deep")
+    commit(lib)
+    commit(write(home, FILES))
+    git(home, "submodule", "--quiet", "add", "--name", "a lib", str(lib), "vendor/lib")
+    commit(home)
+    git(place, "clone", "--quiet", "--recurse-submodules", str(home), "clone")
+    for hooks in [*place.rglob("hooks")]:  # git's examples, which are most of the files
+        shutil.rmtree(hooks)
+    return place, place.rename(place.with_name("kept"))
+
+
+@pytest.fixture
+def tmp_path(made: tuple[Path, Path]) -> Path:
+    """The same folder for every test, since commits have the addresses of what was made there."""
+    place, _ = made
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    return place
+
+
 @pytest.fixture(autouse=True)
 def without_the_users_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None that would allow or redirect a fetch; in a process that has asked nobody yet."""
@@ -27,18 +55,9 @@ def without_the_users_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A user's clone of a project, whose `vendor/lib` has a submodule `deep` of its own. What they
-    came from is still there."""
-    deep, lib, home = (tmp_path / "from" / name for name in ("deep", "lib", "home"))
-    commit(write(deep, {"deep.txt": "deep\n"}))
-    commit(write(lib, {"lib.txt": "one\n"}))
-    git(lib, "submodule", "--quiet", "add", str(deep), "deep")
-    commit(lib)
-    commit(write(home, FILES))
-    git(home, "submodule", "--quiet", "add", "--name", "a lib", str(lib), "vendor/lib")
-    commit(home)
-    git(tmp_path, "clone", "--quiet", "--recurse-submodules", str(home), "clone")
+def root(made: tuple[Path, Path], tmp_path: Path) -> Path:
+    """The clone, made anew. What it came from is there as well."""
+    shutil.copytree(made[1], tmp_path, symlinks=True, dirs_exist_ok=True)
     return tmp_path / "clone"
 
 

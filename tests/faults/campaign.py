@@ -43,7 +43,7 @@ class Kind(Protocol):
     faults`; `SKIP` says why it cannot be tried on this machine, or is empty."""
 
     NAME: str
-    SHORT: int
+    SHORT: Iterable[int]
     LONG: int
 
     def trial(self, seed: int, folder: Path) -> Trial:

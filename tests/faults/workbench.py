@@ -92,8 +92,13 @@ def _template() -> Path:
     tree |= {".gitignore": IGNORED, "asv_bench/acknowledged.toml": f'{meant}reason = "meant"\n'}
     packages = [{"rlox/__init__.py": PACKAGE.format(passes=passes)} for passes in PASSES]
     history = [{**of, "number": str(number)} for number, of in enumerate(packages)]
-    users_repository.make(folder / "repository", [{**tree, **history[0]}, *history[1:]])
-    return folder / "repository"
+    repository = users_repository.make(
+        folder / "repository", [{**tree, **history[0]}, *history[1:]]
+    )
+    # As git does it by itself now and then: one file in place of hundreds, for all that copy and
+    # read the repository.
+    users_repository.git(repository, "repack", "-a", "-d", "--quiet")
+    return repository
 
 
 def _settings() -> str:

@@ -58,6 +58,13 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    """A repository with our hooks for others, which need nothing else of ours."""
+    small_projects.repository(tmp_path / "ours", {MANIFEST.name: MANIFEST.read_text()})
+    return tmp_path / "ours"
+
+
 def test_pre_commit_reads_both_files(tmp_path: Path) -> None:
     assert pre_commit(tmp_path, "validate-config", CONFIG).returncode == 0
     assert pre_commit(tmp_path, "validate-manifest", MANIFEST).returncode == 0
@@ -83,14 +90,14 @@ def test_a_hook_stops_the_commit_of_its_fault_and_lets_the_good_pass(
         assert ("Failed" if code else "Passed") in done.stdout
 
 
-def test_another_repository_lints_its_suite(tmp_path: Path) -> None:
+def test_another_repository_lints_its_suite(manifest: Path, tmp_path: Path) -> None:
     root = tmp_path / "thing"
     files = small_projects.own(strangers.thing()) | {
         "asv.conf.json": strangers.ASV, "benchmarks/__init__.py": "",
         "benchmarks/work.py": "import thing\n\n\ndef time_work():\n    thing.work(range(9))\n",
     }  # fmt: skip
     small_projects.repository(root, files)
-    tried = ("try-repo", ROOT, "rlox-opt-lint-suite", "--ref", "HEAD", "--all-files")
+    tried = ("try-repo", manifest, "rlox-opt-lint-suite", "--ref", "HEAD", "--all-files")
     done = pre_commit(root, *tried)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Passed" in done.stdout
@@ -126,11 +133,13 @@ def test_before_a_push_the_branch_is_compared_with_where_it_left_main(
     assert (head or [later(base)]) == ["HEAD"]
 
 
-def test_before_a_push_the_gate_says_what_it_lacks_and_lets_it_pass(tmp_path: Path) -> None:
+def test_before_a_push_the_gate_says_what_it_lacks_and_lets_it_pass(
+    manifest: Path, tmp_path: Path
+) -> None:
     """No origin/main is there to compare with."""
     root = tmp_path / "thing"
     small_projects.repository(root, {"README.md": "A thing.\n"})
     stage = ("--hook-stage", "pre-push", "--verbose")
-    done = pre_commit(root, "try-repo", ROOT, "rlox-opt-gate", "--ref", "HEAD", *stage)
+    done = pre_commit(root, "try-repo", manifest, "rlox-opt-gate", "--ref", "HEAD", *stage)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "rlox-opt gate:" in done.stdout

@@ -1,5 +1,6 @@
 """Nothing asks for a network when it runs: it all works where there is none, and nobody tries."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -23,15 +24,22 @@ _ALONE = next(
 without_a_network = pytest.mark.skipif(
     not _ALONE, reason="no network namespace can be made here (unshare -rn)"
 )
-RLOX_OPT = "import sys\nfrom rlox_opt.cli.main import main\nsys.exit(main())"
+# Command lines, one after the other, each in a list of its words.
+RLOX_OPT = """
+import json, sys
+from rlox_opt.cli.main import main
+for words in json.loads(sys.argv[1]):
+    code = main(words)
+    assert not code, (words, code)
+"""
 
 
-def run(folder: Path, *words: str | Path, program: str = RLOX_OPT) -> str:
+def run(folder: Path, program: str, *words: str) -> str:
     """What a Python program prints that has no network, and does not try to have one."""
     noted = folder / "tried to connect"
     path = os.pathsep.join([str(WATCHED), str(ROOT)])
     done = subprocess.run(
-        [*_ALONE, sys.executable, "-c", program, *map(str, words)],
+        [*_ALONE, sys.executable, "-c", program, *words],
         cwd=ROOT,  # where the cards are
         env=os.environ | {"PYTHONPATH": path, "RLOX_WATCHED": str(noted)},
         capture_output=True,
@@ -49,18 +57,22 @@ import rlox
 model = rlox.PPO("CartPole-v1", n_envs=2, n_steps=32, batch_size=64, seed=0).learn(64)
 print(model.num_timesteps)
 """
-    assert run(tmp_path, program=program) == "64\n"
+    assert run(tmp_path, program) == "64\n"
 
 
 @without_a_network
 def test_verbs_need_no_network(tmp_path: Path) -> None:
-    assert "optimisations;" in run(tmp_path, "list")
     store = written(history({}, 3), tmp_path / "history")
-    assert "3 commits" in run(tmp_path, "publish", tmp_path / "pages", "--history", store)
     script = tmp_path / "script.py"
     script.write_text("sum(range(1_000_000))\n")
-    out = ("--out", tmp_path / "profile")
-    assert "script.py" in run(tmp_path, "profile", script, "--sampler", "none", *out)
+    asked = [
+        ("list",),
+        ("publish", str(tmp_path / "pages"), "--history", str(store)),
+        ("profile", str(script), "--sampler", "none", "--out", str(tmp_path / "profile")),
+    ]
+    printed = run(tmp_path, RLOX_OPT, json.dumps(asked))
+    for told in ("optimisations;", "3 commits", "script.py"):
+        assert told in printed
 
 
 def test_an_attempt_to_connect_would_be_noted(tmp_path: Path) -> None:
@@ -73,4 +85,4 @@ for host in ("127.0.0.1", "192.0.2.1"):  # the second is nobody's
         pass
 """
     with pytest.raises(AssertionError, match=r"192\.0\.2\.1"):
-        run(tmp_path, program=program)
+        run(tmp_path, program)

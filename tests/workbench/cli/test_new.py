@@ -28,16 +28,32 @@ FREE, NEXT = (f"p{max(TAKEN) + n}" for n in (1, 2))
 TITLE = 'Rewards "scaled" while they are stored'
 SCALE = New(FREE, TITLE, "rewards_scaled_stored", "function", "rust", "training")
 POOL = New(FREE, "Batches from a pool", "batch_pool", "type", "boundary", "buffer")
+Plans = dict[New, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the parts that `new` reads and writes. Whoever changes it has a `tree`, or puts
+    back what it was."""
+    root = tmp_path_factory.mktemp("new") / "copied"
+    for part in ("crates", "optimizations"):
+        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("Cargo.toml", "Cargo.lock"):
+        shutil.copy(ROOT / file, root)
+    return projects.described(root)
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """A copy of the parts that `new` reads and writes."""
-    for part in ("crates", "optimizations"):
-        shutil.copytree(ROOT / part, tmp_path / part)
-    for file in ("Cargo.toml", "Cargo.lock"):
-        shutil.copy(ROOT / file, tmp_path)
-    return projects.described(tmp_path)
+def tree(copied: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    return shutil.copytree(copied, tmp_path / "tree", ignore=ignored)
+
+
+@pytest.fixture(scope="module")
+def planned(copied: Path) -> Plans:
+    """What is to be written there of each."""
+    return {new: skeleton.plan(new, copied) for new in (SCALE, POOL)}
 
 
 @pytest.fixture
@@ -64,11 +80,11 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def call(tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The verb on the copy, in this process: exit code, stdout, stderr."""
-    monkeypatch.chdir(tree)
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """The verb in a folder, in this process: exit code, stdout, stderr."""
 
-    def call(*arguments: str) -> tuple[int, str, str]:
+    def call(folder: Path, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.chdir(folder)
         try:
             code = main(["new", *arguments])
         except SystemExit as left:
@@ -84,12 +100,12 @@ def texts(tree: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in files}
 
 
-def test_every_part_is_written_and_every_file_named(checkout: Path) -> None:
-    before = texts(checkout)
-    done = run(checkout, FREE, TITLE)
-    assert done.returncode == 0, done.stderr
-    after = texts(checkout)
-    changed = {str(Path(p).relative_to(checkout)) for p in after if before.get(p) != after[p]}
+def test_every_part_is_written_and_every_file_named(tree: Path, call: Call) -> None:
+    before = texts(tree)
+    code, out, err = call(tree, FREE, TITLE)
+    assert code == 0, err
+    after = texts(tree)
+    changed = {str(Path(p).relative_to(tree)) for p in after if before.get(p) != after[p]}
     assert changed == {
         "crates/rlox-core/src/training/rewards_scaled_stored/mod.rs",
         "crates/rlox-core/src/training/rewards_scaled_stored/baseline.rs",
@@ -106,15 +122,15 @@ def test_every_part_is_written_and_every_file_named(checkout: Path) -> None:
         "crates/rlox-bench/src/pairs/tests.rs",
         f"optimizations/{FREE}_rewards_scaled_stored.toml",
     }
-    assert all(f"  {path}\n" in done.stdout for path in changed)
-    assert [line[:4] for line in done.stdout.splitlines() if re.match(r"  \d\.", line)] == [
+    assert all(f"  {path}\n" in out for path in changed)
+    assert [line[:4] for line in out.splitlines() if re.match(r"  \d\.", line)] == [
         f"  {n}." for n in range(1, 6)
     ]
 
 
 @pytest.mark.parametrize("new", [SCALE, POOL], ids=["function", "type"])
-def test_the_card_is_a_card(tree: Path, new: New) -> None:
-    skeleton.write(skeleton.plan(new, tree), tree)
+def test_the_card_is_a_card(tree: Path, planned: Plans, new: New) -> None:
+    skeleton.write(planned[new], tree)
     found = {card.id: card for card in cards.load(Project.find(tree))}[FREE.upper()]
     assert (found.title, found.status, found.feature) == (new.title, "candidate", f"opt-{FREE}")
     assert (found.layer, found.seam.kind) == (new.layer, new.kind)
@@ -122,18 +138,17 @@ def test_the_card_is_a_card(tree: Path, new: New) -> None:
     assert (tree / found.seam.address).exists()
 
 
-def test_a_candidate_is_built_with_all_and_does_not_ship(tree: Path) -> None:
-    skeleton.write(skeleton.plan(SCALE, tree), tree)
-    features = tomllib.loads((tree / "crates/rlox-core/Cargo.toml").read_text())["features"]
+def test_a_candidate_is_built_with_all_and_does_not_ship(planned: Plans) -> None:
+    features = tomllib.loads(planned[SCALE]["crates/rlox-core/Cargo.toml"])["features"]
     assert f"opt-{FREE}" in features["opt-all"]
     assert f"opt-{FREE}" not in features["accepted"]
 
 
 @pytest.mark.parametrize("new", [SCALE, POOL], ids=["function", "type"])
-def test_only_lines_are_added(tree: Path, new: New) -> None:
-    for path, text in skeleton.plan(new, tree).items():
-        if (tree / path).exists():
-            old = (tree / path).read_text().splitlines()
+def test_only_lines_are_added(copied: Path, planned: Plans, new: New) -> None:
+    for path, text in planned[new].items():
+        if (copied / path).exists():
+            old = (copied / path).read_text().splitlines()
             lines = iter(text.splitlines())
             assert all(line in lines for line in old), path  # in order
 
@@ -163,15 +178,15 @@ def test_only_lines_are_added(tree: Path, new: New) -> None:
     ],
 )
 def test_what_cannot_be_made_exits_2_with_one_line_and_writes_nothing(
-    tree: Path, call: Call, arguments: list[str], says: str
+    copied: Path, call: Call, arguments: list[str], says: str
 ) -> None:
-    before = texts(tree)
-    code, out, err = call(*arguments)
+    before = texts(copied)
+    code, out, err = call(copied, *arguments)
     assert code == 2
     assert out == ""
     assert err.count("\n") == 1
     assert says in err
-    assert texts(tree) == before
+    assert texts(copied) == before
 
 
 @pytest.mark.parametrize(
@@ -191,16 +206,21 @@ def test_what_cannot_be_made_exits_2_with_one_line_and_writes_nothing(
     ],
 )
 def test_without_an_anchor_nothing_is_written(
-    tree: Path, call: Call, path: str, pattern: str, what: str
+    copied: Path, call: Call, path: str, pattern: str, what: str
 ) -> None:
-    file = tree / path
-    file.write_text(re.sub(pattern, "", file.read_text()))
-    before = texts(tree)
-    code, _, err = call(FREE, TITLE)
+    file = copied / path
+    whole = file.read_text()
+    try:
+        file.write_text(re.sub(pattern, "", whole))
+        before = texts(copied)
+        code, _, err = call(copied, FREE, TITLE)
+        after = texts(copied)
+    finally:
+        file.write_text(whole)
     assert code == 2
     assert f"{path}: has no {what}" in err
     assert err.count("\n") == 1
-    assert texts(tree) == before
+    assert after == before
 
 
 def test_a_file_that_is_no_longer_rust_is_refused(tree: Path) -> None:
@@ -226,34 +246,35 @@ def test_files_with_changes_are_refused_until_they_are_committed(tree: Path, cal
         tree / "crates/rlox-core/src/training/mod.rs", (1, 1)
     )  # git would like to note that it is as it was
     before, index = texts(tree), (tree / ".git" / "index").read_bytes()
-    code, _, err = call(FREE, TITLE)
+    code, _, err = call(tree, FREE, TITLE)
     assert code == 2
     assert "switchboard.rs: has changes; commit them first" in err
     assert (texts(tree), (tree / ".git" / "index").read_bytes()) == (before, index)
     git("commit", "-qam", "y")
-    assert call(FREE, TITLE)[0] == 0
+    assert call(tree, FREE, TITLE)[0] == 0
 
 
-def test_a_write_that_fails_leaves_the_tree_as_it_was(tree: Path) -> None:
-    planned = skeleton.plan(SCALE, tree)
+def test_a_write_that_fails_leaves_the_tree_as_it_was(tree: Path, planned: Plans) -> None:
     (tree / "crates/rlox-bench/src/pairs/tests.rs").unlink()
     (tree / "crates/rlox-bench/src/pairs/tests.rs").mkdir()  # the last to be written
     before = texts(tree)
     with pytest.raises(NotWrittenError, match=r"cannot write .*tests.rs: "):
-        skeleton.write(planned, tree)
+        skeleton.write(planned[SCALE], tree)
     assert texts(tree) == before
     assert not (tree / SCALE.address).exists()
 
 
-def test_files_that_there_is_no_room_for_leave_every_other_as_it_was(tree: Path) -> None:
+def test_files_that_there_is_no_room_for_leave_every_other_as_it_was(
+    tree: Path, planned: Plans
+) -> None:
     """The short ones would have room: nothing takes its place before all are written."""
-    planned, before = skeleton.plan(SCALE, tree), texts(tree)
+    before = texts(tree)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     kept = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
         with pytest.raises(NotWrittenError, match="File too large"):
-            skeleton.write(planned, tree)
+            skeleton.write(planned[SCALE], tree)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, kept)
@@ -273,8 +294,8 @@ def test_a_name_is_the_telling_words_of_the_title(title: str, name: str) -> None
     assert skeleton.name_from(title) == name
 
 
-def test_help_has_examples(call: Call) -> None:
-    code, out, _ = call("--help")
+def test_help_has_examples(copied: Path, call: Call) -> None:
+    code, out, _ = call(copied, "--help")
     assert code == 0
     assert "examples:" in out
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import projects
 import pytest
+from command_line import rlox_opt
 from rlox_opt.cli import main as cli
 from rlox_opt.cli import profile, profile_script
 from rlox_opt.sampling.processes import launch
@@ -87,16 +88,17 @@ def test_the_page_the_text_and_the_trace_lie_beside_it(profiled: Any) -> None:
     assert {"spin", "prepare"} <= {event["name"] for event in events if event["ph"] == "X"}
 
 
-def test_a_run_in_one_process_that_fails_is_told(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(
-        "import sys\nfrom rlox.timing import span\n"
-        "with span('turn'): sum(range(10**6))\n"
-        "sys.exit(3 * ('--serial' in sys.argv))\n"
-    )
-    words = [str(tmp_path / "train.py"), "--sampler", "none", "--serial=--serial", "--json"]
-    done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+def test_a_run_in_one_process_that_fails_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("import sys\nsys.exit(3 * ('--serial' in sys.argv))\n")
+    monkeypatch.chdir(tmp_path)
+    # Signals of this process stay as they are.
+    monkeypatch.setattr(profile_script, "end_as_by_ctrl_c", lambda: None)
+    words = ("train.py", "--sampler", "none", "--serial=--serial", "--out", "out")
+    done = rlox_opt("profile", *words)
     assert done.returncode == 2, done.stderr
-    report = json.loads(done.stdout)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert "serial" not in report
     assert any(
         "failed in one process, with exit status 3" in sentence for sentence in report["incomplete"]
@@ -261,13 +263,13 @@ def test_without_what_it_needs_it_does_not_begin(
 
 
 ENDED = """
-import os, signal, sys, time
+import os, signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_IGN if "nohup" in sys.argv else signal.SIG_DFL)
 from rlox_opt.cli.profile_script import end_as_by_ctrl_c
 end_as_by_ctrl_c()
 try:
     os.write(1, b"ready")
-    time.sleep(1 if "nohup" in sys.argv else 30)
+    sys.stdin.read()
 except KeyboardInterrupt:
     print("kept", flush=True)
     os._exit(7)
@@ -282,14 +284,17 @@ def test_a_terminal_that_goes_ends_it_as_ctrl_c_does(
     words: list[str], number: int, status: int
 ) -> None:
     ours, terminal = os.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", ENDED, *words], stdout=terminal, stderr=terminal
-    )
-    os.close(terminal)
-    assert b"ready" in os.read(ours, 100)
-    os.close(ours)  # to write to the terminal fails from here on
-    process.send_signal(number)
-    assert process.wait(30) == status
+    program = [sys.executable, "-c", ENDED, *words]
+    with subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=terminal, stderr=terminal
+    ) as process:
+        os.close(terminal)
+        assert b"ready" in os.read(ours, 100)
+        os.close(ours)  # to write to the terminal fails from here on
+        process.send_signal(number)
+        if "nohup" in words:
+            process.communicate(timeout=30)  # it goes on, to the end of its input
+        assert process.wait(30) == status
 
 
 def test_a_folder_that_appeared_meanwhile_is_left_alone(tmp_path: Path) -> None:
@@ -307,22 +312,28 @@ def test_why_a_folder_cannot_be_put_there_is_told(tmp_path: Path) -> None:
         profile_script._place(tmp_path / "gone", tmp_path / "out", "name")
 
 
-def test_a_folder_whose_name_is_no_text_is_told_as_far_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "train.py").touch()
-    out = os.fsdecode(b"out-\xff")
-    words = ["train.py", "--sampler", "none", "--out", out]
-    done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+@pytest.fixture(scope="module")
+def no_text(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """A run with an argument, and into a folder, whose bytes are no text; and that folder."""
+    folder, out = tmp_path_factory.mktemp("no-text"), os.fsdecode(b"out-\xff")
+    (folder / "train.py").write_text("import sys\nassert len(sys.argv) == 2\n")
+    words = ["train.py", "--sampler", "none", "--out", out, "--", os.fsdecode(b"--run=a\xff")]
+    done = subprocess.run(command(*words), capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
+    return done, folder / out
+
+
+def test_a_folder_whose_name_is_no_text_is_told_as_far_as_it_is(no_text: Any) -> None:
+    done, out = no_text
     assert "out-?/report.html" in done.stdout
-    assert (tmp_path / out / "report.json").is_file()
+    assert (out / "report.json").is_file()
 
 
-def test_an_argument_that_is_no_text_is_told_as_far_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import sys\nassert len(sys.argv) == 2\n")
-    words = ["train.py", "--sampler", "none", "--json", "--", os.fsdecode(b"--run=a\xff")]
-    done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["command"][-1] == "--run=a?"
+def test_an_argument_that_is_no_text_is_told_as_far_as_it_is(no_text: Any) -> None:
+    _, out = no_text
+    assert json.loads((out / "report.json").read_text())["command"][-1] == "--run=a?"
 
 
 @pytest.mark.slow

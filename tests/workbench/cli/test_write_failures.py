@@ -228,10 +228,10 @@ def test_profile_diff_finds_out_before_it_compares(
 def test_what_stdout_cannot_take_lies_in_the_temporary_folder(
     redirected: str, why: str, tmp_path: Path
 ) -> None:
-    whole = started("regressions", "--json")
+    whole = rlox_opt("list", "--json")
     shell = ["sh", "-c", f'exec "$0" "$@" {redirected}']
     temporary = os.environ | {"TMPDIR": str(tmp_path)}
-    done = started("regressions", "--json", under=shell, env=temporary)
+    done = started("list", "--json", under=shell, env=temporary)
     assert done.returncode == 3
     (kept,) = tmp_path.iterdir()
     assert kept.read_text() == whole.stdout

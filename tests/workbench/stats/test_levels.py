@@ -1,5 +1,6 @@
 """Level changes: where there is one it is found, and where there is none nothing is told."""
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -13,6 +14,30 @@ from rlox_opt.stats.levels import Change, Readings, changes, family
 from asv_bench.levels.synthetic import NOISES, SHAPES, drawn
 
 WIGGLE = (0.0, 0.002, -0.002, 0.001, -0.001, 0.0025, -0.0025)
+
+
+@pytest.fixture
+def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outliers and the partition of readings that come again are not found again: they depend
+    on these readings alone, and finding them takes most of the time of a family."""
+    clean, part = levels._without_outliers, levels._Model.partition.func
+    cleaned: dict[bytes, tuple[levels.Floats, float]] = {}
+    parted: dict[bytes, list[int]] = {}
+
+    def without_outliers(logs: levels.Floats) -> tuple[levels.Floats, float]:
+        key = logs.tobytes()
+        if key not in cleaned:
+            cleaned[key] = clean(logs)
+        return cleaned[key]
+
+    def partition(model: levels._Model) -> list[int]:
+        key = model.logs.tobytes()
+        if key not in parted:
+            parted[key] = part(model)
+        return parted[key]
+
+    monkeypatch.setattr(levels, "_without_outliers", without_outliers)
+    monkeypatch.setattr(levels._Model, "partition", property(partition))
 
 
 def steady(*parts: tuple[int, float]) -> list[float]:
@@ -215,6 +240,7 @@ def test_intervals_hold_the_truth() -> None:
     assert sum(held) >= 0.92 * len(held)
 
 
+@functools.cache
 def weak_and_strong() -> tuple[Readings, Readings]:
     """Two changes, one of which alone just passes."""
     for jump in np.arange(0.004, 0.02, 0.00025):
@@ -226,6 +252,7 @@ def weak_and_strong() -> tuple[Readings, Readings]:
     raise AssertionError("unreachable: the jump grows")
 
 
+@pytest.mark.usefixtures("remembered")
 def test_among_many_series_a_change_must_be_clearer() -> None:
     weak, strong = weak_and_strong()
     quiet = {f"quiet {n}": Readings(steady((60, 1.0)), [None] * 60) for n in range(99)}
@@ -244,6 +271,7 @@ def test_a_change_beyond_doubt_does_not_hide_the_others_of_its_series() -> None:
     assert family({"alone": alone})["alone"] == changes(alone)
 
 
+@functools.cache
 def late(noise: str, seed: int, jump: float = 0.0) -> Readings:
     """44 readings, the last ten at another level, of a machine whose others are like it."""
     logs = drawn(noise, FLAT, [seed])[-44:]
@@ -256,6 +284,7 @@ def beside(noise: str, one: Readings) -> list[Change]:
     return family({"it": one} | {f"{n}": late(noise, 100 + n) for n in range(30)})["it"]
 
 
+@pytest.mark.usefixtures("remembered")
 def test_a_late_step_is_no_memory_where_no_other_series_has_one() -> None:
     """Of itself it may as well be: twice the scatter, for less than a quarter of a history."""
     steps = [late("gauss", seed, 0.025) for seed in range(20)]
@@ -265,12 +294,14 @@ def test_a_late_step_is_no_memory_where_no_other_series_has_one() -> None:
     assert together >= 16
 
 
+@pytest.mark.usefixtures("remembered")
 def test_where_all_remember_a_late_step_may_be_memory() -> None:
     steps = [late("ar1_strong", seed, 0.025) for seed in range(20)]
     alone = sum(bool(changes(step, levels.LEVEL / 31)) for step in steps)
     assert sum(bool(beside("ar1_strong", step)) for step in steps) <= alone + 2
 
 
+@pytest.mark.usefixtures("remembered")
 def test_a_series_unlike_all_others_may_remember() -> None:
     told = [beside("gauss", late("ar1_strong", seed)) for seed in range(60)]
     assert sum(map(bool, told)) <= 3
@@ -325,6 +356,7 @@ def test_series_too_short_to_tell_take_no_part_in_what_noise_is_allowed() -> Non
     assert family({"weak": weak} | short)["weak"] == changes(weak)
 
 
+@pytest.mark.usefixtures("remembered")
 def test_counts_take_no_part_in_what_noise_is_allowed() -> None:
     weak, _ = weak_and_strong()
     quiet = {f"quiet {n}": Readings(steady((60, 1.0)), [None] * 60) for n in range(99)}

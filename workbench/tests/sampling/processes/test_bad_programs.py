@@ -16,7 +16,8 @@ from rlox_opt.sampling import perf
 from rlox_opt.sampling.processes import samplers
 
 # Seconds of the processor: who shares it with others gets less of it than the clock says.
-WORKS = "import time\nuntil = time.process_time() + 1\nwhile time.process_time() < until: pass\n"
+_FOR = "import time\nuntil = time.process_time() + {}\nwhile time.process_time() < until: pass\n"
+WORKS, SOON_DONE = _FOR.format(1), _FOR.format(0.3)
 DAEMON = """\
 import os, sys, time
 if os.fork():
@@ -61,7 +62,7 @@ def sampler(request: pytest.FixtureRequest) -> str:
 
 
 def test_a_program_that_ends_in_a_second_is_reported(tmp_path: Path, sampler: str) -> None:
-    status, report = reported(tmp_path, WORKS, "--sampler", sampler)
+    status, report = reported(tmp_path, SOON_DONE, "--sampler", sampler)
     assert status == 0
     (main,) = report["processes"]
     assert main["how"] == "exit"
@@ -72,7 +73,7 @@ def test_a_program_that_ends_in_a_second_is_reported(tmp_path: Path, sampler: st
 
 
 def test_a_program_that_fails_is_reported_with_its_status(tmp_path: Path, sampler: str) -> None:
-    status, report = reported(tmp_path, f"{WORKS}raise SystemExit(5)\n", "--sampler", sampler)
+    status, report = reported(tmp_path, f"{SOON_DONE}raise SystemExit(5)\n", "--sampler", sampler)
     assert (status, report["status"]) == (2, 5)
     assert "exit status 5" in said(report)
 
@@ -80,7 +81,7 @@ def test_a_program_that_fails_is_reported_with_its_status(tmp_path: Path, sample
 def test_a_program_that_becomes_another_one_is_reported_until_then(
     tmp_path: Path, sampler: str
 ) -> None:
-    program = f"{WORKS}import os\nos.execv('/bin/sleep', ['sleep', '1'])\n"
+    program = f"{SOON_DONE}import os\nos.execv('/bin/sleep', ['sleep', '0.1'])\n"
     status, report = reported(tmp_path, program, "--sampler", sampler)
     assert status == 0
     assert "Replaced by a program that is not recorded (exec)" in said(report)
@@ -100,8 +101,8 @@ def test_a_daemon_that_runs_on_is_said_to(tmp_path: Path, sampler: str) -> None:
 def test_a_program_that_clears_its_environment_is_reported_without_its_children(
     tmp_path: Path, sampler: str
 ) -> None:
-    child = [sys.executable, "-c", WORKS]
-    program = f"import os, subprocess\nos.environ.clear()\nsubprocess.run({child!r})\n{WORKS}"
+    child = [sys.executable, "-c", WORKS]  # long enough to be told of, were it seen
+    program = f"import os, subprocess\nos.environ.clear()\nsubprocess.run({child!r})\n{SOON_DONE}"
     status, report = reported(tmp_path, program, "--sampler", sampler)
     assert status == 0
     assert [process["title"] for process in report["processes"]] == ["main"]
@@ -110,7 +111,9 @@ def test_a_program_that_clears_its_environment_is_reported_without_its_children(
 
 
 def test_what_is_no_python_is_reported_as_not_seen(tmp_path: Path, sampler: str) -> None:
-    status, report = reported(tmp_path, "sleep 1\n", "--sampler", sampler, "--python", "/bin/sh")
+    seconds = 1 if sampler == "perf" else 0.1  # no shell waits until perf is there
+    program = f"sleep {seconds}\n"
+    status, report = reported(tmp_path, program, "--sampler", sampler, "--python", "/bin/sh")
     assert (status, report["processes"]) == (0, [])
     assert "No process was recorded" in said(report)
 
@@ -132,7 +135,7 @@ def work(seconds):
         sum(range(10_000))
 
 def both():
-    work(3)
+    work(2)
     # Short, since the wait for it is as long as others on the machine make it.
     late = threading.Thread(target=work, args=(0.2,))
     late.start()
@@ -141,7 +144,7 @@ def both():
 thread = threading.Thread(target=both)
 thread.start()
 thread.join()
-work(0.2)
+work(0.1)
 """
 
 

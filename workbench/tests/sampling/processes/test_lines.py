@@ -35,11 +35,11 @@ def spin(what, left):
     marks[what] = begin, last
 
 def both():
-    spin("spin", 2_000_000_000)
-    wait("wait", 2_000_000_000)
+    spin("spin", 1_000_000_000)
+    wait("wait", 1_000_000_000)
 
 marks = {}
-other = threading.Thread(target=wait, args=("other", 4_000_000_000), name="other")
+other = threading.Thread(target=wait, args=("other", 2_000_000_000), name="other")
 other.start()
 both()
 other.join()
@@ -56,8 +56,9 @@ def busy(folder: Path) -> tuple[RecordedProcess, dict[str, Any]]:
 
 
 def functions(process: RecordedProcess, tid: int, begin: int, end: int) -> list[list[str]]:
-    """The functions on the stack of a thread, at moments well within a time."""
-    times = np.linspace(begin, end, 12)[2:-2].astype(np.int64)
+    """The functions on the stack of a thread, at moments well within a time: a third of a second
+    after it begins, and before it ends."""
+    times = np.linspace(begin, end, 20)[7:-7].astype(np.int64)
     return [
         [frame.name for frame in stack]
         for stack in Beside(process).lines(tid, times, CALLED[: len(times)])
@@ -124,7 +125,8 @@ def test_a_loop_without_calls_is_seen_at_its_first_line_and_at_none_that_never_r
 
 
 def test_a_process_that_was_not_asked_to_notes_no_lines(tmp_path: Path) -> None:
-    (process,) = run_program(tmp_path, BUSY.replace("{marks}", str(tmp_path / "m"))).processes
+    """Of the same program as above, which notes them where it is asked to."""
+    (process,) = run_program(tmp_path, LOOPS.replace("{marks}", str(tmp_path / "m"))).processes
     assert not list(process.looks())
 
 
@@ -132,8 +134,8 @@ def test_a_fork_notes_the_lines_of_its_own_threads(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
         "def child():\n"
-        "    until = time.monotonic() + 2\n"
-        "    while time.monotonic() < until: pass\n"
+        "    until = time.process_time() + 0.6\n"
+        "    while time.process_time() < until: pass\n"
         "if os.fork() == 0:\n    child()\n    os._exit(0)\n"
         "os.wait()\n"
     )

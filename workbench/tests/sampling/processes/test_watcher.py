@@ -136,6 +136,6 @@ def test_of_many_threads_it_looks_less_often(
     monkeypatch.setattr("rlox_opt.sampling.processes.watcher.tree", lambda pid: [pid])
     monkeypatch.setattr(Watcher, "_tasks", costly)
     with Watcher(os.getpid(), tmp_path):
-        time.sleep(1.0)
+        time.sleep(0.5)
     (file,) = segments(tmp_path, WATCH)
-    assert 1 <= len(list(lines(file))) <= 4  # of fifteen
+    assert 1 <= len(list(lines(file))) <= 3  # of seven

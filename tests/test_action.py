@@ -73,7 +73,7 @@ class _Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def github() -> Iterator[GitHub]:
     with GitHub() as server:
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()  # seconds of a poll
         yield server
         server.shutdown()
 

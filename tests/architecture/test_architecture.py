@@ -1,6 +1,7 @@
 """The shape of the tree: who may import whom, where optimisations are chosen, what needs torch."""
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -27,23 +28,28 @@ AROUND_NUMPY = [
 FOLDERS = {"rlox": ROOT / "rlox", "rlox_opt": ROOT / "workbench" / "rlox_opt"}
 
 
-def imports(path: Path, lazy: bool = True) -> Iterator[str]:
+@functools.cache
+def imports(path: Path, lazy: bool = True) -> list[str]:
     """Dotted names that a Python file imports; unless `lazy`, only while it is imported itself."""
 
-    def within(node: ast.AST) -> Iterator[ast.AST]:
-        for child in ast.iter_child_nodes(node):
-            later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or (
-                isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-            )
-            if lazy or not later:
-                yield child
-                yield from within(child)
+    def is_later(node: ast.AST) -> bool:
+        """Whether what lies in it is run later, or never."""
+        if isinstance(node, ast.If):
+            return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
-    for node in within(ast.parse(path.read_text())):
+    names: list[str] = []
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.stmt | ast.Module | ast.ExceptHandler | ast.match_case):
+            inner = ast.iter_child_nodes(node)  # an expression holds no import
+            waiting += (child for child in inner if lazy or not is_later(child))
+    return names
 
 
 @pytest.mark.parametrize(

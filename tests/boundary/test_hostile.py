@@ -26,10 +26,10 @@ needs_limits = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason=
 @pytest.mark.parametrize(
     ("count", "options"),
     [
-        (9_000, []),
-        (6_000, ["--threads", "3"]),
-        (3_000, ["--forks", "8"]),
-        (2_001, ["--threads", "3", "--forks", "6"]),
+        (3_000, []),
+        (3_000, ["--threads", "3"]),
+        (1_500, ["--forks", "8"]),
+        (1_500, ["--threads", "3", "--forks", "6"]),
     ],
     ids=["alone", "threads", "forks", "both"],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rlox
@@ -91,6 +91,7 @@ def test_samples_are_the_callers_own(kind: Any) -> None:
 
 @KINDS
 @OBS_DTYPES
+@settings(max_examples=50)
 @given(draws=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2**64 - 1)), max_size=6))
 def test_copy_does_not_change_what_is_drawn(
     kind: Any, obs_dtype: str, draws: list[tuple[int, int]]

@@ -88,7 +88,7 @@ def twins(n: int, copy: bool, *how: Any) -> list[SyncVectorEnv[Any, Any]]:
     return [SyncVectorEnv(made, copy=copy, autoreset_mode=mode) for _ in range(2)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(sorted(OBSERVATIONS)),
     st.sampled_from(sorted(ACTIONS)),

@@ -47,7 +47,7 @@ def test_counting_anew_begins_new_episodes(make, length, steps):
 )
 def test_training_in_two_parts_is_training_in_one(name):
     """To the bit."""
-    make, part = TRAINERS[name], 384 if name.startswith("ppo") else 70
+    make, part = TRAINERS[name], 256 if name.startswith("ppo") else 55
     whole = make().learn(2 * part)
     parts = make().learn(part).learn(part, reset_num_timesteps=False)
     assert same(weights(whole), weights(parts))

@@ -1,11 +1,40 @@
 """The trainers are loaded on first use; without torch they say what to install."""
 
+import json
 import subprocess
 import sys
 
+import pytest
 
-def run(program):
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+import rlox
+
+FIRST_USE = """
+import json, sys
+import rlox
+found = {"listed": {"PPO", "SAC"} <= set(dir(rlox)), "torch before": "torch" in sys.modules}
+from rlox import PPO
+found |= {"the same": rlox.PPO is PPO, "from": PPO.__module__, "torch": "torch" in sys.modules}
+from rlox.learner.policies import StochasticPolicy
+found["policy"] = type(StochasticPolicy.load(sys.argv[1])).__name__
+found["theirs"] = "stable_baselines3" in sys.modules
+print(json.dumps(found))
+"""
+
+
+def run(program, *arguments):
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What a new process finds that uses a trainer for the first time, and then loads a policy. One
+    process for both, since it takes seconds to import torch."""
+    path = tmp_path_factory.mktemp("saved") / "policy"
+    rlox.PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16).policy.save(path)
+    done = run(FIRST_USE, str(path))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def test_importing_rlox_imports_neither_torch_nor_rich():
@@ -13,17 +42,18 @@ def test_importing_rlox_imports_neither_torch_nor_rich():
     assert done.returncode == 0, done.stderr
 
 
-def test_trainers_are_listed_and_loaded_on_first_use():
-    program = """
-import sys, rlox
-assert {"PPO", "SAC"} <= set(dir(rlox))
-assert "torch" not in sys.modules
-from rlox import PPO
-assert rlox.PPO is PPO and PPO.__module__ == "rlox.learner.ppo"
-assert "torch" in sys.modules
-"""
-    done = run(program)
-    assert done.returncode == 0, done.stderr
+def test_trainers_are_listed_and_loaded_on_first_use(found):
+    assert found["listed"]
+    assert not found["torch before"]
+    assert found["the same"]
+    assert found["from"] == "rlox.learner.ppo"
+    assert found["torch"]
+
+
+def test_policies_load_without_their_library(found):
+    """That is, without Stable-Baselines3."""
+    assert found["policy"] == "CategoricalActorCritic"
+    assert not found["theirs"]
 
 
 def test_without_torch_the_remedy_is_named():

@@ -41,10 +41,10 @@ def test_loaded_training_goes_on_to_the_bit(make, optimizations, tmp_path):
     assert loaded.optimizations == model.optimizations
     model._last_obs = None  # begin new episodes, too: those under way are not saved
     for one in (model, loaded):
-        one.learn(384, reset_num_timesteps=False)
+        one.learn(256, reset_num_timesteps=False)
     assert same(weights(model), weights(loaded))
     assert model.episode_returns == loaded.episode_returns
-    assert model.num_timesteps == loaded.num_timesteps == 768
+    assert model.num_timesteps == loaded.num_timesteps == 640
     obs = np.zeros((20, model.obs_dim))
     np.testing.assert_array_equal(model.predict(obs)[0], loaded.predict(obs)[0])
 

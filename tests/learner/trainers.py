@@ -28,7 +28,7 @@ TRAINERS = {
     "sac-prioritized": lambda **a: sac(prioritized=True, **a),
 }
 each_trainer = pytest.mark.parametrize("make", TRAINERS.values(), ids=TRAINERS)
-STEPS = {"PPO": 384, "SAC": 80}
+STEPS = {"PPO": 384, "SAC": 64}
 
 
 def trained(make, **arguments):

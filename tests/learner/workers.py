@@ -1,12 +1,13 @@
 """The cases of `test_distributed`, in a process of their own whose forks are the workers: torch is
-imported once, and has run nothing before the fork. `python workers.py FOLDER`."""
+imported once, and has run nothing before the fork. The workers meet once, and go through all scenes
+together. `python workers.py FOLDER`."""
 
 import os
 import socket
 import sys
-from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
+from unittest import mock
 
 import torch
 import torch._dynamo  # the first optimiser would import it, in every worker anew
@@ -140,8 +141,8 @@ def native(rank: int, folder: Path) -> dict:
 
 def not_estimated(rank: int, folder: Path) -> dict:
     """`native` without an estimate of what the exchanges cost."""
-    ExchangeCost.add = lambda *_: None  # type: ignore[method-assign]
-    return native(rank, folder)
+    with mock.patch.object(ExchangeCost, "add", lambda *_: None):
+        return native(rank, folder)
 
 
 def stopped(rank: int, folder: Path) -> dict:
@@ -182,38 +183,43 @@ def lost(rank: int, folder: Path) -> dict:
     return {"error": "none"}
 
 
-def worker(scene: Callable[[int, Path], dict], rank: int, port: int, folder: Path) -> None:
+SCENES = (
+    one_update,
+    one_native_update,
+    ended_early,
+    ended_early_natively,
+    frozen,
+    at_odds,
+    long_and_resumed,
+    native,
+    not_estimated,
+    stopped,
+    evaluated,
+    lost,  # the last one: a worker does not come back
+)
+
+
+def worker(rank: int, port: int, folder: Path) -> None:
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(SIZE)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)
-    torch.save(scene(rank, folder), folder / f"{scene.__name__}-{rank}.pt")
+    for scene in SCENES:
+        torch.save(scene(rank, folder), folder / f"{scene.__name__}-{rank}.pt")
 
 
-def main(folder: Path) -> None:
+def main(folder: Path) -> int | None:
+    """The exit code of the first worker, which goes through all scenes."""
     fork = get_context("fork")
-    for scene in (
-        one_update,
-        one_native_update,
-        ended_early,
-        ended_early_natively,
-        frozen,
-        at_odds,
-        long_and_resumed,
-        native,
-        not_estimated,
-        stopped,
-        evaluated,
-        lost,
-    ):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        running = [fork.Process(target=worker, args=(scene, r, port, folder)) for r in range(SIZE)]
-        for process in running:
-            process.start()
-        for process in running:
-            process.join()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = [fork.Process(target=worker, args=(rank, port, folder)) for rank in range(SIZE)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    return running[0].exitcode
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    sys.exit(main(Path(sys.argv[1])))

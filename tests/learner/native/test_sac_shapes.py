@@ -36,7 +36,7 @@ def learnt(space, optimizations, **arguments):
     settings["policy_kwargs"] = {"net_arch": [16, 16], **settings.get("policy_kwargs", {})}
     name = "MultiInputPolicy" if isinstance(space, spaces.Dict) else "MlpPolicy"
     model = SAC(name, Wanders(space), optimizations=optimizations, **settings)
-    return model.learn(60)
+    return model.learn(44)
 
 
 @pytest.mark.parametrize(

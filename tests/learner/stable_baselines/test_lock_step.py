@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import rlox
 
-N_ENVS, N_STEPS, ROLLOUTS = 4, 64, 5
+N_ENVS, N_STEPS, ROLLOUTS = 4, 64, 3
 SETTINGS = {"n_steps": N_STEPS, "batch_size": 64, "n_epochs": 4, "seed": 5}
 # Episodes of at most so many steps: they end by time limits, in CartPole also by themselves.
 LIMITS = {"CartPole-v1": 30, "Pendulum-v1": 30}

@@ -104,7 +104,7 @@ def test_from_the_same_seed_on_training_is_the_same(name, path):
         if first_seed != 3:
             model.set_random_seed(7)
         model.set_random_seed(None)
-        model.learn(48)
+        model.learn(32)
         drawn = model.predict(np.zeros(3, np.float32))[0]
         found.append((weights(model), model.action_space.sample(), drawn))
     one, same, other = found

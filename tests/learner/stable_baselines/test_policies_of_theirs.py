@@ -1,8 +1,6 @@
 """Policies and what is asked of them, as Stable-Baselines3's users do."""
 
 import copy
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -246,17 +244,6 @@ def test_images_with_their_channels_first_are_the_same_images(name):
     tensors = [torch.as_tensor(one) for one in (images, np.moveaxis(images, -1, -3))]
     shown = [{"image": one} if of_dict else one for one in tensors]
     assert torch.equal(*(model.policy.predict_values(one) for one in shown))
-
-
-def test_policies_load_without_their_library(tmp_path):
-    model = rlox.PPO("MlpPolicy", "CartPole-v1", **SMALL)
-    model.policy.save(tmp_path / "policy")
-    program = (
-        "import sys; from rlox.learner.policies import StochasticPolicy; "
-        f"StochasticPolicy.load({str(tmp_path / 'policy')!r}); "
-        "assert 'stable_baselines3' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize(("policy", "space"), [("CnnPolicy", LAST), ("MlpPolicy", BOX)])

@@ -53,7 +53,7 @@ def test_an_engine_that_did_not_start_once_is_tried_again(
 ) -> None:
     toml = made_up / "primitives" / "primitives.toml"
     toml.write_text(toml.read_text().replace('form = "slow"', 'form = "second"'))
-    assert cli.main([*COMMAND, "--only", "slow"]) == 0
+    assert cli.main([*COMMAND, "--only", "slow", "--case", "n=8"]) == 0
     said = capsys.readouterr()
     for case in json.loads(said.out)["cases"]:
         assert {row["engine"]: row["restarts"] for row in case["rows"]} == {"rlox": 2, "slow": 1}
@@ -115,7 +115,7 @@ def test_a_record_of_some_cases_leaves_the_readings_of_the_others(
 
 
 def test_a_run_without_a_record_leaves_nothing_to_the_next(made_up: Path) -> None:
-    assert cli.main([*COMMAND, "--only", "slow", "--no-record"]) == 0
+    assert cli.main([*COMMAND, "--only", "slow", "--no-record", "--runs", "1"]) == 0
     assert not list(made_up.glob("cache/peers/*.jsonl"))
     assert not (made_up / "record").exists()
 
@@ -123,7 +123,7 @@ def test_a_run_without_a_record_leaves_nothing_to_the_next(made_up: Path) -> Non
 def test_a_run_that_timed_nothing_leaves_nothing_to_the_next(made_up: Path) -> None:
     toml = made_up / "primitives" / "primitives.toml"
     toml.write_text(toml.read_text().replace('form = "right"', 'form = "crashes"'))
-    assert cli.main([*COMMAND, "--only", "rlox"]) == 2
+    assert cli.main([*COMMAND, "--only", "rlox", "--runs", "1"]) == 2
     assert not list(made_up.glob("cache/peers/*.jsonl"))
 
 

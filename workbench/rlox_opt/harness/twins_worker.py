@@ -44,7 +44,8 @@ def share(arm: Any, seconds: float) -> float:
 
     def rate(meanwhile: Callable[[], object]) -> float:
         start, before = time.perf_counter(), count
-        while time.perf_counter() - start < seconds:
+        # On a busy machine the other thread may get no turn for long.
+        while time.perf_counter() - start < seconds or count == before:
             meanwhile()
         return (count - before) / (time.perf_counter() - start)
 

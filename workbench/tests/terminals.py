@@ -6,12 +6,10 @@ import pty
 import re
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Sequence
 from pathlib import Path
 
-RLOX_OPT = (sys.executable, "-m", "rlox_opt")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

@@ -64,11 +64,8 @@ class OwnEnvironment:
 
     def check(self, revision: Revision) -> None:
         """Check that a revision can be built as asked for, as far as that shows without building.
-
-        Raises:
-            NotBuiltError: it is no package.
-            UsageError: features are asked for, and its back-end does not know them.
-        """
+        Raises NotBuiltError where it is no package; UsageError where its back-end does not know the
+        features that are asked for, or a command of asv.conf.json has an error."""
         if revision.is_release:
             if revision.features:
                 raise UsageError(
@@ -83,6 +80,8 @@ class OwnEnvironment:
                 f"{revision.text!r}: features are cargo's; this project is built by the "
                 f"commands of {self.configuration.path}"
             )
+        else:
+            asv_command.check(self.configuration.build_command)
 
     def build(self, revision: Revision, like: Artefact | None) -> Artefact:
         """Build a revision, or take the build that is kept, and make the environment it runs in.
@@ -273,16 +272,16 @@ class OwnEnvironment:
             self.environments.fresh(virtual, of, Locked(pins))
             (packages,) = virtual.glob("lib/python*/site-packages")
             before = {path.name for path in packages.iterdir()}
-            names = {
-                "build_dir": str(checkout / asks.project),
-                "build_cache_dir": str(cache),
-                "env_dir": str(virtual),
-                "env_name": of.abi,
-                "env_type": asks.environment_type or "uv",
-                "conf_dir": str(home),
-                "project": asks.distribution or self.package,
-                "commit": revision.commit,
-            }
+            names = asv_command.Names(
+                build_dir=str(checkout / asks.project),
+                build_cache_dir=str(cache),
+                env_dir=str(virtual),
+                env_name=of.abi,
+                env_type=asks.environment_type or "uv",
+                conf_dir=str(home),
+                project=asks.distribution or self.package,
+                commit=revision.commit,
+            )
             constraints = out / "constraints.txt"
             constraints.write_text("".join(f"{pin}\n" for pin in fixed))
             env = {**dict.fromkeys(_CONSTRAINTS, str(constraints)), **asks.build_env}

@@ -171,10 +171,6 @@ def test_what_only_conda_names_is_not_there_for_the_build_either(thing: Thing) -
         ("python -c 'raise SystemExit(3)'", NotBuiltError, "does not build"),
         ("python -c pass", NotBuiltError, "should leave one wheel, and left none"),
         ("no-such-program", UsageError, "'no-such-program', which a command starts with, is nei"),
-        ("python {no_such}", UsageError, r"names \{no_such\}, which there is not; there are"),
-        ("python {wheel_file}", UsageError, r"names \{wheel_file\}, and no wheel is in \{build_"),
-        ("A=1", UsageError, "names no program to run"),
-        ("python 'x", UsageError, "is no command: No closing quotation"),
     ],
 )
 def test_asvs_commands_that_fail_are_told(
@@ -182,3 +178,19 @@ def test_asvs_commands_that_fail_are_told(
 ) -> None:
     with pytest.raises(error, match=told):
         builds(thing.root, build_command=(command,)).build(of(thing.commit))
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("python {no_such}", r"names \{no_such\}, which there is not; there are \{build_cache"),
+        ("python {wheel_file}", r"names \{wheel_file\}, and no wheel is in \{build_cache_dir\}"),
+        ("A=1", "names no program to run"),
+        ("python 'x", "is no command: No closing quotation"),
+    ],
+)
+def test_what_is_wrong_with_a_command_shows_before_anything_is_made(
+    thing: Thing, command: str, told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        builds(thing.root, build_command=(command,)).check(of(thing.commit))

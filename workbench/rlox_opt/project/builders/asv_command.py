@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 from rlox_opt.project.artefacts import NotBuiltError
 from rlox_opt.project.builders import wheels
@@ -26,6 +27,19 @@ _CODES = re.compile(r"return-code=(any|\d+(?:,\d+)*)")
 _APART = "--no-build-isolation"
 
 
+class Names(NamedTuple):
+    """The values of a command's placeholders, such as `{build_dir}`, under asv's names."""
+
+    build_dir: str
+    build_cache_dir: str
+    env_dir: str
+    env_name: str
+    env_type: str
+    conf_dir: str
+    project: str
+    commit: str
+
+
 @dataclass(frozen=True)
 class _Command:
     words: list[str]
@@ -34,10 +48,16 @@ class _Command:
     folder: Path | None = None
 
 
+def check(commands: Sequence[str]) -> None:
+    """Raise UsageError if a command of a build has an error that shows without running it."""
+    for command in commands:
+        _parsed(command, dict.fromkeys(Names._fields, ""))
+
+
 def build(
     commands: Sequence[str],
     install: Sequence[str],
-    names: Mapping[str, str],
+    values: Names,
     virtual: Path,
     checkout: Path,
     env: Mapping[str, str],
@@ -45,7 +65,7 @@ def build(
     limit_s: float,
 ) -> Path | None:
     """Run the commands of a build, with the programs of the environment `virtual` first on the
-    path. `names` are the values of `{build_dir}` and the other placeholders.
+    path, and with `values` in place of the placeholders.
 
     Returns the wheel that they leave in `{build_cache_dir}`. If they leave none, the commands
     `install` are run as well, which install into `virtual`, and None is returned.
@@ -54,6 +74,7 @@ def build(
         NotBuiltError: a command fails, or leaves several wheels, and not one of {project}.
         UsageError: a command has an error.
     """
+    names = values._asdict()
     told = {**environment(), **git.environment(trusted=checkout), **env}
     told |= {f"ASV_{name.upper()}": value for name, value in names.items()} | {"ASV": "true"}
     told |= {"VIRTUAL_ENV": str(virtual), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

@@ -2,14 +2,14 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rlox_core::nn::{Activation, Activations, Mlp, Packed};
+use rlox_core::nn::{Activation, Activations, Mlp};
 
 /// A linear layer of `n` inputs and `n` outputs. A call computes its outputs for `n` rows, on one thread:
-/// a product, whose weights lie as a network packs them for several calls, and a bias.
+/// a product, whose weights are transposed for it, and a bias.
 #[pyclass(module = "rlox._laboratory", unsendable)]
 pub(crate) struct Layer {
     mlp: Mlp,
-    packed: Packed,
+    params: Vec<f32>,
     rows: Vec<f32>,
     n: usize,
     outputs: Activations,
@@ -21,11 +21,9 @@ impl Layer {
     fn new(n: usize) -> PyResult<Self> {
         let mlp = Mlp::new(&[n, n], Activation::Relu)
             .map_err(|error| PyValueError::new_err(format!("n: {error}")))?;
-        let mut packed = Packed::default();
-        mlp.pack(&vec![0.5; mlp.n_params()], &mut packed);
         Ok(Self {
+            params: vec![0.5; mlp.n_params()],
             mlp,
-            packed,
             rows: vec![0.5; n * n],
             n,
             outputs: Activations::default(),
@@ -34,6 +32,6 @@ impl Layer {
 
     fn __call__(&mut self) {
         let (rows, outputs) = (&self.rows, &mut self.outputs);
-        self.mlp.forward_packed(&self.packed, rows, self.n, outputs);
+        self.mlp.forward(&self.params, rows, self.n, outputs);
     }
 }

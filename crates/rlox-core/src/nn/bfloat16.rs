@@ -14,7 +14,11 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
+#[cfg(target_arch = "x86_64")]
+use super::gemm::FLOATS;
 use super::gemm::{Strided, gemm};
+#[cfg(target_arch = "x86_64")]
+use super::transpose::transpose;
 
 /// The numbers that products are made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,28 +46,36 @@ pub fn has_bfloat16() -> bool {
 
 impl Precision {
     /// [`gemm`] in this precision.
-    #[expect(clippy::too_many_arguments, reason = "the interface of BLAS")]
     pub(super) fn product(
         self,
         m: usize,
         n: usize,
         k: usize,
         a: Strided<'_>,
-        b: &[f32],
-        ldb: usize,
+        b: Strided<'_>,
         c: &mut [f32],
     ) {
         if self == Self::Float32 || m.min(n).min(k) < LEAST {
-            return gemm(m, n, k, a, b, ldb, c);
+            return gemm(m, n, k, a, b, c);
         }
         #[cfg(target_arch = "x86_64")]
         if has_bfloat16() {
+            let mut rows = Vec::new();
+            let (b, ldb) = if b.column == 1 {
+                (b.data, b.row)
+            } else {
+                let ld = n.next_multiple_of(FLOATS);
+                rows.resize(k * ld, 0.0);
+                transpose(n, k, b.data, b.column, &mut rows, ld);
+                (&rows[..], ld)
+            };
             // SAFETY: the processor has the instructions.
             return unsafe { x86::product(m, n, k, a, b, ldb, c) };
         }
         let rounded = |values: &[f32]| values.iter().map(|&x| rounded(x)).collect::<Vec<_>>();
-        let (data, b) = (rounded(a.data), rounded(b));
-        gemm(m, n, k, Strided { data: &data, ..a }, &b, ldb, c);
+        let (of_a, of_b) = (rounded(a.data), rounded(b.data));
+        let (a, b) = (Strided { data: &of_a, ..a }, Strided { data: &of_b, ..b });
+        gemm(m, n, k, a, b, c);
     }
 }
 

@@ -7,6 +7,7 @@
 //! The product is done in panels of `b`: at most [`K_BLOCK`] rows and as many columns as a tile has, so
 //! that a panel stays in the first-level cache. Where the rows of `b` are no wider than the widest
 //! tile, a panel is read in place. Otherwise it is packed: copied, so that its rows lie side by side.
+//! Where `b` lies column after column, as the transpose of a weight does, a panel is transposed.
 #![allow(
     unsafe_code,
     reason = "a bounds check per element of `a` would cost as much as the arithmetic"
@@ -16,6 +17,10 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
+use std::cell::Cell;
+
+use super::mlp::grown;
+use super::transpose::transpose_body;
 use crate::simd::{Sixteen, kernel};
 
 /// Elements of a vector, as the code is written. It is one register of AVX-512, two of AVX2.
@@ -26,6 +31,11 @@ const K_BLOCK: usize = 128;
 const MAX_VECTORS: usize = 4;
 /// Elements of the largest tile: 6 x 4 or 12 x 2 vectors.
 const MAX_TILE: usize = 24 * FLOATS;
+
+thread_local! {
+    /// Memory for a panel, kept between products.
+    static PANEL: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
 
 /// A matrix whose element `[i, j]` is `data[i * row + j * column]`. A transposed matrix is the same
 /// data with the two strides exchanged.
@@ -38,6 +48,20 @@ pub(super) struct Strided<'a> {
     pub(super) column: usize,
 }
 
+impl<'a> Strided<'a> {
+    /// A matrix whose rows, one after another, have `n` elements.
+    pub(super) fn rows(data: &'a [f32], n: usize) -> Self {
+        let (row, column) = (n, 1);
+        Self { data, row, column }
+    }
+
+    /// A matrix whose columns, one after another, have `n` elements.
+    pub(super) fn columns(data: &'a [f32], n: usize) -> Self {
+        let (row, column) = (1, n);
+        Self { data, row, column }
+    }
+}
+
 /// The index of the last element of a matrix of `rows` by `columns`, both at least 1, with the strides
 /// `row` and `column`. None where it overflows.
 pub(super) fn last_of(rows: usize, row: usize, columns: usize, column: usize) -> Option<usize> {
@@ -46,16 +70,16 @@ pub(super) fn last_of(rows: usize, row: usize, columns: usize, column: usize) ->
 }
 
 kernel! {
-    /// `c = a b`. `a` is `[m, k]`, `b` `[k, n]` with rows `ldb` elements apart, `c` `[m, n]`.
+    /// `c = a b`. `a` is `[m, k]`, `b` `[k, n]`, `c` `[m, n]`. The elements of a row of `b`, or those of
+    /// a column, lie side by side.
     ///
-    /// Panics if a slice is shorter than that.
+    /// Panics if they do not, or a slice is shorter than that.
     pub(super) fn gemm(
         m: usize,
         n: usize,
         k: usize,
         a: Strided<'_>,
-        b: &[f32],
-        ldb: usize,
+        b: Strided<'_>,
         c: &mut [f32],
     ) = gemm_body;
 }
@@ -68,8 +92,7 @@ unsafe fn gemm_body<I: Sixteen>(
     n: usize,
     k: usize,
     a: Strided<'_>,
-    b: &[f32],
-    ldb: usize,
+    b: Strided<'_>,
     c: &mut [f32],
 ) {
     if m == 0 || n == 0 {
@@ -81,14 +104,15 @@ unsafe fn gemm_body<I: Sixteen>(
     }
     let a_last = last_of(m, a.row, k, a.column);
     assert!(a_last.is_some_and(|at| at < a.data.len()), "a is too short");
-    let b_last = last_of(k, ldb, n, 1);
+    let b_last = last_of(k, b.row, n, b.column);
+    assert!(b_last.is_some_and(|at| at < b.data.len()), "b is too short");
     assert!(
-        ldb >= n && b_last.is_some_and(|at| at < b.len()),
-        "b is too short"
+        b.column == 1 && b.row >= n || b.row == 1 && b.column >= k,
+        "b is neither in rows nor in columns"
     );
     let c_last = last_of(m, n, n, 1);
     assert!(c_last.is_some_and(|at| at < c.len()), "c is too short");
-    let mut packed = Vec::new();
+    let mut packed = PANEL.take();
     let mut edge = vec![
         0.0;
         if n.is_multiple_of(FLOATS) {
@@ -110,7 +134,10 @@ unsafe fn gemm_body<I: Sixteen>(
             a,
             accumulate: start > 0,
         };
-        let b = &b[start * ldb..];
+        let b = Strided {
+            data: &b.data[start * b.row..],
+            ..b
+        };
         let mut j = 0;
         while j < n {
             let left = n - j;
@@ -122,15 +149,16 @@ unsafe fn gemm_body<I: Sixteen>(
             // SAFETY: the caller has seen that the processor has the instructions of `I`.
             unsafe {
                 match vectors {
-                    4 => block.columns::<I, 6, 4>(b, ldb, j, &mut packed, c, &mut edge),
-                    2 => block.columns::<I, 12, 2>(b, ldb, j, &mut packed, c, &mut edge),
-                    _ if I::WIDE => block.columns::<I, 12, 1>(b, ldb, j, &mut packed, c, &mut edge),
-                    _ => block.columns::<I, 6, 1>(b, ldb, j, &mut packed, c, &mut edge),
+                    4 => block.columns::<I, 6, 4>(b, j, &mut packed, c, &mut edge),
+                    2 => block.columns::<I, 12, 2>(b, j, &mut packed, c, &mut edge),
+                    _ if I::WIDE => block.columns::<I, 12, 1>(b, j, &mut packed, c, &mut edge),
+                    _ => block.columns::<I, 6, 1>(b, j, &mut packed, c, &mut edge),
                 }
             }
             j += vectors * FLOATS;
         }
     }
+    PANEL.set(packed);
 }
 
 /// Packs a panel: copies columns `j..j + used` of `depth` rows of `b`, and fills each row up with zeros
@@ -140,18 +168,27 @@ unsafe fn gemm_body<I: Sixteen>(
 /// The processor has the instructions of `I`.
 #[inline(always)]
 unsafe fn pack<I: Sixteen, const V: usize>(
-    b: &[f32],
-    ldb: usize,
+    b: Strided<'_>,
     j: usize,
     used: usize,
     depth: usize,
     packed: &mut Vec<f32>,
 ) {
     let width = V * FLOATS;
-    packed.resize(depth * width, 0.0);
+    let packed = grown(packed, depth * width);
+    if b.column != 1 {
+        let columns = &b.data[j * b.column..];
+        // SAFETY: the caller has seen that the processor has the instructions of `I`.
+        unsafe { transpose_body::<I>(used, depth, columns, b.column, packed, width) };
+        let filled = used.next_multiple_of(FLOATS);
+        for row in packed.chunks_exact_mut(width) {
+            row[filled..].fill(0.0);
+        }
+        return;
+    }
     for p in 0..depth {
         let to = &mut packed[p * width..(p + 1) * width];
-        let from = &b[p * ldb + j..][..used];
+        let from = &b.data[p * b.row + j..][..used];
         if used == width {
             for v in 0..V {
                 // SAFETY: the caller has seen that the processor has the instructions of `I`; both
@@ -187,8 +224,7 @@ impl Block<'_> {
     #[inline(always)]
     unsafe fn columns<I: Sixteen, const R: usize, const V: usize>(
         &self,
-        b: &[f32],
-        ldb: usize,
+        b: Strided<'_>,
         j: usize,
         packed: &mut Vec<f32>,
         c: &mut [f32],
@@ -197,13 +233,15 @@ impl Block<'_> {
         let width = V * FLOATS;
         // In place, the last vector of a row may go past the row's end, into the next row. It must not
         // go past the end of `b`.
-        let in_place = ldb <= MAX_VECTORS * FLOATS && b.len() >= (self.depth - 1) * ldb + j + width;
+        let in_place = b.column == 1
+            && b.row <= MAX_VECTORS * FLOATS
+            && b.data.len() >= (self.depth - 1) * b.row + j + width;
         // SAFETY: the caller has seen that the processor has the instructions of `I`.
         unsafe {
             if in_place {
-                self.rows::<I, R, V>(&b[j..], ldb, j, c, edge);
+                self.rows::<I, R, V>(&b.data[j..], b.row, j, c, edge);
             } else {
-                pack::<I, V>(b, ldb, j, (self.n - j).min(width), self.depth, packed);
+                pack::<I, V>(b, j, (self.n - j).min(width), self.depth, packed);
                 self.rows::<I, R, V>(packed, width, j, c, edge);
             }
         }

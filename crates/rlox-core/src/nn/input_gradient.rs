@@ -54,14 +54,10 @@ impl Mlp {
             let from = if layer == 0 { from } else { 0 };
             let width = n_in - from;
             let below = grown(delta_below, rows.len() * width);
-            let a = Strided {
-                data: delta,
-                row: n_out,
-                column: 1,
-            };
             let weight = &params[start + from..start + n_in * n_out];
-            let precision = self.precision;
-            precision.product(rows.len(), width, n_out, a, weight, n_in, below);
+            let (a, b) = (Strided::rows(delta, n_out), Strided::rows(weight, n_in));
+            self.precision
+                .product(rows.len(), width, n_out, a, b, below);
             if layer > 0 {
                 let outputs = &acts.layers[layer - 1];
                 for (delta, &row) in below.chunks_exact_mut(width).zip(rows) {

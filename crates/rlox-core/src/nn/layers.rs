@@ -1,9 +1,8 @@
-//! The kernels of a linear layer around the matrix product: transposing weights, dot products for
-//! narrow layers, biases, activations, and their derivatives.
+//! The kernels of a linear layer around the matrix product: dot products for narrow layers, biases,
+//! activations, and their derivatives.
 #![allow(
     unsafe_code,
-    reason = "the compiler neither finds the shuffles that transpose 16 x 16 elements, nor keeps the \
-              sums of several dot products in registers"
+    reason = "the compiler does not keep the sums of several dot products in registers"
 )]
 #![allow(
     clippy::needless_range_loop,
@@ -15,117 +14,6 @@ use super::gemm::{FLOATS, Strided};
 use super::mlp::grown;
 use crate::math::tanh_one;
 use crate::simd::{Instructions, Sixteen, kernel};
-
-kernel! {
-    /// Writes `weight`, `[out, in]`, transposed to `to`, `[in, ld]`. Elements of `to` beyond the first
-    /// `out` of a row are left as they are.
-    pub(super) fn transpose(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) = transpose_body;
-}
-
-/// # Safety
-/// The processor has the instructions of `I`.
-#[inline(always)]
-unsafe fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) {
-    let n_out = weight.len() / n_in;
-    // Sixteen rows of `weight` make one vector in each row of `to`.
-    for block in (0..n_out).step_by(FLOATS) {
-        let (rows, width) = (&weight[block * n_in..], FLOATS.min(n_out - block));
-        let mut i = 0;
-        #[cfg(target_arch = "x86_64")]
-        while I::FMA && width == FLOATS && i + FLOATS <= n_in {
-            let (from, to) = (&rows[i..], &mut to[i * ld + block..]);
-            // SAFETY: the processor has the instructions of `I`: `WIDE` is AVX-512, other `FMA` AVX2.
-            unsafe {
-                if I::WIDE {
-                    transpose_tile(from, n_in, to, ld);
-                } else {
-                    transpose_squares(from, n_in, to, ld);
-                }
-            }
-            i += FLOATS;
-        }
-        while i < n_in {
-            let to = &mut to[i * ld + block..][..width];
-            for o in 0..width {
-                to[o] = rows[o * n_in + i];
-            }
-            i += 1;
-        }
-    }
-}
-
-/// Transposes 16 x 16 elements by four perfect shuffles: each interleaves rows r and r + 8, and the
-/// results are rows 2r and 2r + 1. Copying single elements takes eight times as long.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn transpose_tile(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) {
-    use std::arch::x86_64::{
-        __m512, _mm512_loadu_ps, _mm512_permutex2var_ps, _mm512_set_epi32, _mm512_setzero_ps,
-        _mm512_storeu_ps,
-    };
-    const LAST: usize = FLOATS - 1;
-    assert!(from.len() >= LAST * from_row + FLOATS && to.len() >= LAST * to_row + FLOATS);
-    let low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    let high = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
-    let mut rows: [__m512; FLOATS] = [_mm512_setzero_ps(); FLOATS];
-    for r in 0..FLOATS {
-        // SAFETY: the assertion above says that sixteen elements lie there.
-        rows[r] = unsafe { _mm512_loadu_ps(from.as_ptr().add(r * from_row)) };
-    }
-    for _ in 0..FLOATS.ilog2() {
-        let before = rows;
-        for r in 0..FLOATS / 2 {
-            let (a, b) = (before[r], before[r + FLOATS / 2]);
-            rows[2 * r] = _mm512_permutex2var_ps(a, low, b);
-            rows[2 * r + 1] = _mm512_permutex2var_ps(a, high, b);
-        }
-    }
-    for r in 0..FLOATS {
-        // SAFETY: the assertion above says that there is room for sixteen elements.
-        unsafe { _mm512_storeu_ps(to.as_mut_ptr().add(r * to_row), rows[r]) };
-    }
-}
-
-/// Transposes 16 x 16 elements as four squares of 8 x 8, each by three rounds of shuffles.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn transpose_squares(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) {
-    use std::arch::x86_64::{
-        _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps,
-        _mm256_unpackhi_ps, _mm256_unpacklo_ps,
-    };
-    const LAST: usize = FLOATS - 1;
-    assert!(from.len() >= LAST * from_row + FLOATS && to.len() >= LAST * to_row + FLOATS);
-    for (y, x) in [(0, 0), (0, 8), (8, 0), (8, 8)] {
-        // SAFETY: the assertion above says that eight elements lie there.
-        let row = |r| unsafe { _mm256_loadu_ps(from.as_ptr().add((y + r) * from_row + x)) };
-        // Elements 0, 1, 4 and 5 of two rows, interleaved, and elements 2, 3, 6 and 7.
-        let pairs = |r| {
-            let (a, b) = (row(r), row(r + 1));
-            [_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)]
-        };
-        // Of four rows, columns c and c + 4 for c from 0 to 3.
-        let fours = |r| {
-            let ([a, b], [c, d]) = (pairs(r), pairs(r + 2));
-            [
-                _mm256_shuffle_ps::<0x44>(a, c),
-                _mm256_shuffle_ps::<0xee>(a, c),
-                _mm256_shuffle_ps::<0x44>(b, d),
-                _mm256_shuffle_ps::<0xee>(b, d),
-            ]
-        };
-        let (above, below) = (fours(0), fours(4));
-        for c in 0..4 {
-            let low = _mm256_permute2f128_ps::<0x20>(above[c], below[c]);
-            let high = _mm256_permute2f128_ps::<0x31>(above[c], below[c]);
-            // SAFETY: the assertion above says that there is room for eight elements.
-            unsafe {
-                _mm256_storeu_ps(to.as_mut_ptr().add((x + c) * to_row + y), low);
-                _mm256_storeu_ps(to.as_mut_ptr().add((x + c + 4) * to_row + y), high);
-            }
-        }
-    }
-}
 
 kernel! {
     /// `y[r, o] = x[r] · weight[o]`. `x` is `[rows, n_in]`, `weight` `[out, n_in]`, `y` `[rows, out]`.
@@ -373,25 +261,14 @@ pub(super) fn weight_gradient(
     room: &mut Vec<f32>,
     grad: &mut [f32],
 ) {
-    let columns = |data, n| Strided {
-        data,
-        row: 1,
-        column: n,
-    };
     if !is_transposed(n_in, n_out) {
-        precision.product(n_out, n_in, rows, columns(delta, n_out), x, n_in, grad);
+        let (a, b) = (Strided::columns(delta, n_out), Strided::rows(x, n_in));
+        precision.product(n_out, n_in, rows, a, b, grad);
         return;
     }
     let transposed = grown(room, n_in * n_out);
-    precision.product(
-        n_in,
-        n_out,
-        rows,
-        columns(x, n_in),
-        delta,
-        n_out,
-        transposed,
-    );
+    let (a, b) = (Strided::columns(x, n_in), Strided::rows(delta, n_out));
+    precision.product(n_in, n_out, rows, a, b, transposed);
     for (o, grad) in grad.chunks_exact_mut(n_in).enumerate() {
         for (i, grad) in grad.iter_mut().enumerate() {
             *grad = transposed[i * n_out + o];

@@ -1,9 +1,7 @@
 //! The multilayer perceptron: its forward pass, and its backward pass by the chain rule.
 //!
 //! Parameters lie in one slice in the order of `torch.nn.Sequential.parameters()`: for each layer its
-//! weight, `[out, in]` in row-major order, then its bias, `[out]`. The forward pass of a batch packs
-//! them first: it transposes the weights and pads their rows to whole vectors, as [`super::gemm`] wants
-//! them.
+//! weight, `[out, in]` in row-major order, then its bias, `[out]`.
 
 use super::bfloat16::Precision;
 use super::gemm::{FLOATS, Strided};
@@ -29,18 +27,9 @@ pub struct Mlp {
     pub(super) precision: Precision,
 }
 
-/// Packed parameters, made by [`Mlp::pack`].
-#[derive(Debug, Clone, Default)]
-pub struct Packed {
-    /// Layer after layer: the weight, transposed to `[in, ld]` unless the layer is narrow
-    /// ([`is_narrow`]), then the bias. `ld` is [`row_of`] the layer's outputs.
-    values: Vec<f32>,
-}
-
 /// What [`Mlp::forward`] leaves for [`Mlp::backward`], and the memory of both, kept between calls.
 #[derive(Debug, Clone, Default)]
 pub struct Activations {
-    packed: Packed,
     /// The output of each layer after its activation, `[rows, out]`.
     pub(super) layers: Vec<Vec<f32>>,
     /// The gradient of the loss by the present layer's output before its activation, `[rows, out]`.
@@ -58,7 +47,6 @@ impl Activations {
     /// # Errors
     /// If there is no memory for it.
     pub fn reserve(&mut self, mlp: &Mlp, rows: usize) -> Result<(), RloxError> {
-        self.packed.reserve(mlp)?;
         reserve(&mut self.layers, mlp.layers().len())?;
         self.layers.resize(mlp.layers().len(), Vec::new());
         let (mut widest, mut most) = (0, 0);
@@ -75,31 +63,12 @@ impl Activations {
     }
 }
 
-impl Packed {
-    /// Makes room for [`Mlp::pack`], so that it does not allocate.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
-    pub(super) fn reserve(&mut self, mlp: &Mlp) -> Result<(), RloxError> {
-        reserve(&mut self.values, mlp.packed_len())
-    }
-}
-
 /// The most parameters, padding included, that an allocation can hold at all.
 const MAX_PARAMS: usize = isize::MAX as usize / size_of::<f32>();
 
-/// The fewest rows of a batch for which packing saves more time than it takes.
-const PACKING_PAYS: usize = 4;
-
-/// Elements in a row of a packed weight: as many as there are outputs, rounded up to whole vectors
-/// where the weight is transposed.
-fn row_of(n_out: usize) -> usize {
-    if is_narrow(n_out) {
-        n_out
-    } else {
-        n_out.next_multiple_of(FLOATS)
-    }
-}
+/// The fewest rows of a batch for which a product is faster than dot products, transposing the weights
+/// included.
+const PRODUCTS_PAY: usize = 4;
 
 /// The first `n` elements of `buffer`, which grows to them. What they hold is left from earlier uses.
 pub(super) fn grown(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
@@ -175,35 +144,6 @@ impl Mlp {
         self.widths.windows(2).map(|pair| (pair[0], pair[1]))
     }
 
-    /// Length of the packed parameters.
-    fn packed_len(&self) -> usize {
-        let size = |(n_in, n_out)| n_in * row_of(n_out) + n_out;
-        self.layers().map(size).sum()
-    }
-
-    /// Packs `params` for [`Self::forward_packed`].
-    ///
-    /// # Panics
-    /// If `params` is shorter than [`Self::n_params`].
-    pub fn pack(&self, params: &[f32], packed: &mut Packed) {
-        // The padding of a row only makes outputs that are not read, so it need not be set.
-        let mut to = grown(&mut packed.values, self.packed_len());
-        let mut rest = params;
-        for (n_in, n_out) in self.layers() {
-            let (weight, tail) = rest.split_at(n_in * n_out);
-            let (bias, tail) = tail.split_at(n_out);
-            let (to_weight, to_rest) = to.split_at_mut(n_in * row_of(n_out));
-            if is_narrow(n_out) {
-                to_weight.copy_from_slice(weight);
-            } else {
-                layers::transpose(weight, n_in, row_of(n_out), to_weight);
-            }
-            to_rest[..n_out].copy_from_slice(bias);
-            to = &mut to_rest[n_out..];
-            rest = tail;
-        }
-    }
-
     /// The outputs `[rows, out]` of the inputs `x`, `[rows, in]`.
     ///
     /// # Panics
@@ -215,66 +155,23 @@ impl Mlp {
         rows: usize,
         acts: &'a mut Activations,
     ) -> &'a [f32] {
-        if rows < PACKING_PAYS {
-            // For dot products the parameters can be used as they are.
-            self.run(params, true, x, rows, acts);
-        } else {
-            let mut packed = std::mem::take(&mut acts.packed);
-            self.pack(params, &mut packed);
-            self.forward_packed(&packed, x, rows, acts);
-            acts.packed = packed;
-        }
-        &acts.layers[self.layers().len() - 1]
-    }
-
-    /// [`Self::forward`] with parameters that were packed once for several calls.
-    ///
-    /// # Panics
-    /// If a slice is shorter than the shapes say, or `packed` comes from another network.
-    pub fn forward_packed<'a>(
-        &self,
-        packed: &Packed,
-        x: &[f32],
-        rows: usize,
-        acts: &'a mut Activations,
-    ) -> &'a [f32] {
-        self.run(&packed.values, false, x, rows, acts)
-    }
-
-    /// The forward pass. With `all_narrow` every layer uses dot products, and `packed` are the
-    /// parameters as they are.
-    fn run<'a>(
-        &self,
-        packed: &[f32],
-        all_narrow: bool,
-        x: &[f32],
-        rows: usize,
-        acts: &'a mut Activations,
-    ) -> &'a [f32] {
         let n_layers = self.layers().len();
         acts.layers.resize(n_layers, Vec::new());
-        let mut rest = packed;
+        let mut rest = params;
         for (layer, (n_in, n_out)) in self.layers().enumerate() {
             let (below, from) = acts.layers.split_at_mut(layer);
             let input = below.last().map_or(x, Vec::as_slice);
             let input = &input[..rows * n_in];
             let output = &mut from[0];
             output.resize(rows * n_out, 0.0);
-            let narrow = all_narrow || is_narrow(n_out);
-            let ld = if narrow { n_out } else { row_of(n_out) };
-            let (weight, tail) = rest.split_at(n_in * ld);
+            let (weight, tail) = rest.split_at(n_in * n_out);
             let (bias, tail) = tail.split_at(n_out);
             rest = tail;
-            if narrow {
+            if rows < PRODUCTS_PAY || is_narrow(n_out) {
                 layers::dots(input, weight, n_in, output);
             } else {
-                let a = Strided {
-                    data: input,
-                    row: n_in,
-                    column: 1,
-                };
-                let precision = self.precision;
-                precision.product(rows, n_out, n_in, a, weight, ld, output);
+                let (a, b) = (Strided::rows(input, n_in), Strided::columns(weight, n_in));
+                self.precision.product(rows, n_out, n_in, a, b, output);
             }
             match self.activation {
                 _ if layer + 1 == n_layers => layers::add_bias(output, bias),
@@ -334,13 +231,11 @@ impl Mlp {
             }
 
             let below = grown(delta_below, rows * n_in);
-            let a = Strided {
-                data: delta_here,
-                row: n_out,
-                column: 1,
-            };
-            let precision = self.precision;
-            precision.product(rows, n_in, n_out, a, weight, n_in, below);
+            let (a, b) = (
+                Strided::rows(delta_here, n_out),
+                Strided::rows(weight, n_in),
+            );
+            self.precision.product(rows, n_in, n_out, a, b, below);
             match self.activation {
                 Activation::Tanh => layers::times_tanh_derivative(below, input),
                 Activation::Relu => layers::times_relu_derivative(below, input),

@@ -40,6 +40,10 @@ fn wide(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }
 
+fn element(of: Strided<'_>, i: usize, j: usize) -> f64 {
+    f64::from(of.data[i * of.row + j * of.column])
+}
+
 /// Whether all of `found` are as near to `expected` as float32 rounding allows, for sums of terms of
 /// about `scale`.
 fn all_close(found: &[f32], expected: &[f64], scale: f64) -> bool {
@@ -70,7 +74,7 @@ fn sizes_that_wrap_are_no_sizes() {
         row: 1 << 62,
         column: 1,
     };
-    let call = || gemm(5, 1, 1, a, &[0.0], 1, &mut [0.0; 5]);
+    let call = || gemm(5, 1, 1, a, Strided::rows(&[0.0], 1), &mut [0.0; 5]);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
 }
 
@@ -78,20 +82,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn weights_are_transposed_and_the_rest_of_a_row_is_left(
-        n_in in 1usize..50, n_out in 1usize..50, more in 0usize..20, salt in 0u64..1000,
+    fn rows_become_columns_and_what_is_beyond_their_vectors_is_left(
+        rows in 1usize..50, n in 1usize..50, more in 0usize..20, salt in 0u64..1000,
     ) {
-        let (weight, ld) = (numbers(n_in * n_out, 1.0, salt), n_out + more);
-        let mut expected = numbers(n_in * ld, 1.0, salt + 1);
+        let (from_row, padded) = (n + more, rows.next_multiple_of(16));
+        let (from, to_row) = (numbers(rows * from_row, 1.0, salt), padded + more);
+        let mut expected = numbers(n * to_row, 1.0, salt + 1);
         let untouched = expected.clone();
-        for (i, row) in expected.chunks_exact_mut(ld).enumerate() {
-            for (o, to) in row[..n_out].iter_mut().enumerate() {
-                *to = weight[o * n_in + i];
+        for (i, row) in expected.chunks_exact_mut(to_row).enumerate() {
+            for (r, to) in row[..padded].iter_mut().enumerate() {
+                *to = if r < rows { from[r * from_row + i] } else { 0.0 };
             }
         }
         at_every_level(|| {
             let mut found = untouched.clone();
-            layers::transpose(&weight, n_in, ld, &mut found);
+            transpose::transpose(rows, n, &from, from_row, &mut found, to_row);
             prop_assert_eq!(&found, &expected);
             Ok(())
         })?;
@@ -103,24 +108,28 @@ proptest! {
         n in 0usize..90,
         k in 0usize..300,
         padding in 0usize..3,
-        transposed in any::<bool>(),
+        transposed in any::<[bool; 2]>(),
         salt in any::<u64>(),
     ) {
-        let ldb = n + padding;
         let a = numbers(m * k, 1.0, salt);
-        let b = numbers((k.max(1) - 1) * ldb + n, 1.0, salt ^ 1);
-        let (row, column) = if transposed { (1, m) } else { (k, 1) };
+        let a = if transposed[0] { Strided::columns(&a, m) } else { Strided::rows(&a, k) };
+        let b = numbers((n + padding) * (k + padding), 1.0, salt ^ 1);
+        let b = if transposed[1] {
+            Strided::columns(&b, k + padding)
+        } else {
+            Strided::rows(&b, n + padding)
+        };
         let expected: Vec<f64> = (0..m * n)
             .map(|at| {
                 let (i, j) = (at / n, at % n);
                 (0..k)
-                    .map(|p| f64::from(a[i * row + p * column]) * f64::from(b[p * ldb + j]))
+                    .map(|p| element(a, i, p) * element(b, p, j))
                     .sum::<f64>()
             })
             .collect();
         at_every_level(|| {
             let mut c = numbers(m * n, 1.0, salt ^ 2); // is overwritten
-            gemm(m, n, k, Strided { data: &a, row, column }, &b, ldb, &mut c);
+            gemm(m, n, k, a, b, &mut c);
             prop_assert!(all_close(&c, &expected, 1.0 + (k as f64).sqrt()));
             Ok(())
         })?;
@@ -132,34 +141,38 @@ proptest! {
         n in 30usize..140,
         k in 30usize..300,
         padding in 0usize..3,
-        transposed in any::<bool>(),
+        transposed in any::<[bool; 2]>(),
         salt in any::<u64>(),
     ) {
-        let ldb = n + padding;
         let a = numbers(m * k, 1.0, salt);
-        let b = numbers((k - 1) * ldb + n, 1.0, salt ^ 1);
-        let (row, column) = if transposed { (1, m) } else { (k, 1) };
+        let a = if transposed[0] { Strided::columns(&a, m) } else { Strided::rows(&a, k) };
+        let b = numbers((n + padding) * (k + padding), 1.0, salt ^ 1);
+        let b = if transposed[1] {
+            Strided::columns(&b, k + padding)
+        } else {
+            Strided::rows(&b, n + padding)
+        };
         // By the definition: of the two neighbours with 8 bits of significand, the nearer one.
         let few = m.min(n).min(k) < 32;
-        let factor = |x: f32| {
+        let factor = |of: Strided<'_>, i: usize, j: usize| {
+            let x = element(of, i, j);
             if few || x == 0.0 {
-                return f64::from(x);
+                return x;
             }
-            let (x, unit) = (f64::from(x), 2f64.powi(x.abs().log2().floor() as i32 - 7));
+            let unit = 2f64.powi(x.abs().log2().floor() as i32 - 7);
             (x / unit).round_ties_even() * unit
         };
         let expected: Vec<f64> = (0..m * n)
             .map(|at| {
                 let (i, j) = (at / n, at % n);
                 (0..k)
-                    .map(|p| factor(a[i * row + p * column]) * factor(b[p * ldb + j]))
+                    .map(|p| factor(a, i, p) * factor(b, p, j))
                     .sum::<f64>()
             })
             .collect();
         at_every_level(|| {
             let mut c = numbers(m * n, 1.0, salt ^ 2); // is overwritten
-            let a = Strided { data: &a, row, column };
-            Precision::Bfloat16.product(m, n, k, a, &b, ldb, &mut c);
+            Precision::Bfloat16.product(m, n, k, a, b, &mut c);
             prop_assert!(all_close(&c, &expected, 1.0 + (k as f64).sqrt()));
             Ok(())
         })?;

@@ -5,12 +5,11 @@ use super::critic::{MinimumRows, QFunction};
 use super::{Batch, squashed};
 use crate::RloxError;
 use crate::memory::reserve;
-use crate::nn::{Activations, InputGradient, Mlp, Packed};
+use crate::nn::{Activations, InputGradient, Mlp};
 
 /// The memory for one half of the rows, kept between updates. The halves share nothing.
 #[derive(Debug, Default)]
 pub(super) struct Half {
-    packed: Packed,
     acts: Activations,
     /// The actor's outputs for obs: means and log standard deviations, `[n, 2 * act_dim]`.
     heads: Vec<f32>,
@@ -75,7 +74,6 @@ impl Half {
         critics: [&Mlp; 2],
         rows: usize,
     ) -> Result<(), RloxError> {
-        self.packed.reserve(actor)?;
         self.reserve_draws(actor, rows)?;
         reserve(&mut self.heads, rows.saturating_mul(actor.n_outputs()))?;
         reserve(&mut self.grad_heads, rows.saturating_mul(actor.n_outputs()))?;
@@ -109,7 +107,6 @@ impl Half {
         x: &mut [f32],
         next_x: &mut [f32],
     ) {
-        actor.pack(params, &mut self.packed);
         // obs comes second: the gradient needs the activations of its forward pass, and the next
         // forward pass overwrites them.
         let next = (
@@ -120,7 +117,7 @@ impl Half {
         );
         let now = (rows.obs, rows.noise, x, &mut self.log_probs);
         for (obs, noise, x, log_probs) in [next, now] {
-            let heads = actor.forward_packed(&self.packed, obs, rows.n, &mut self.acts);
+            let heads = actor.forward(params, obs, rows.n, &mut self.acts);
             let obs_dim = actor.n_inputs();
             let act_dim = actor.n_outputs() / 2;
             for (x, obs) in x

@@ -60,12 +60,13 @@ impl Precision {
         }
         #[cfg(target_arch = "x86_64")]
         if has_bfloat16() {
-            let mut rows = Vec::new();
+            let mut rows;
             let (b, ldb) = if b.column == 1 {
                 (b.data, b.row)
             } else {
+                assert!(b.row == 1, "b is neither in rows nor in columns");
                 let ld = n.next_multiple_of(FLOATS);
-                rows.resize(k * ld, 0.0);
+                rows = vec![0.0; k * ld];
                 transpose(n, k, b.data, b.column, &mut rows, ld);
                 (&rows[..], ld)
             };

@@ -33,7 +33,7 @@ const MAX_VECTORS: usize = 4;
 const MAX_TILE: usize = 24 * FLOATS;
 
 thread_local! {
-    /// Memory for a panel, kept between products.
+    /// Memory for a panel, kept between the products of a thread.
     static PANEL: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
@@ -175,15 +175,12 @@ unsafe fn pack<I: Sixteen, const V: usize>(
     packed: &mut Vec<f32>,
 ) {
     let width = V * FLOATS;
+    debug_assert_eq!(used.div_ceil(FLOATS), V);
     let packed = grown(packed, depth * width);
     if b.column != 1 {
         let columns = &b.data[j * b.column..];
         // SAFETY: the caller has seen that the processor has the instructions of `I`.
         unsafe { transpose_body::<I>(used, depth, columns, b.column, packed, width) };
-        let filled = used.next_multiple_of(FLOATS);
-        for row in packed.chunks_exact_mut(width) {
-            row[filled..].fill(0.0);
-        }
         return;
     }
     for p in 0..depth {

@@ -15,7 +15,7 @@ pub struct InputGradient {
 }
 
 impl InputGradient {
-    /// Makes room for the gradient of `rows` rows, so that [`Mlp::input_gradient`] does not allocate.
+    /// Makes room for what [`Mlp::input_gradient`] of `rows` rows keeps here.
     ///
     /// # Errors
     /// If there is no memory for it.

@@ -41,8 +41,7 @@ pub struct Activations {
 }
 
 impl Activations {
-    /// Makes room for [`Mlp::forward`] and [`Mlp::backward`] of `rows` rows, so that they do not
-    /// allocate.
+    /// Makes room for what [`Mlp::forward`] and [`Mlp::backward`] of `rows` rows keep here.
     ///
     /// # Errors
     /// If there is no memory for it.
@@ -203,7 +202,6 @@ impl Mlp {
             delta,
             delta_below,
             transposed,
-            ..
         } = acts;
         let n_top = rows * self.n_outputs();
         grown(delta, n_top).copy_from_slice(&grad_out[..n_top]);

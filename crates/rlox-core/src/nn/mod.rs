@@ -3,8 +3,8 @@
 //!
 //! - `mlp` is the multilayer perceptron, forward and backward. `packed` is its forward pass for a few
 //!   rows at a time, `input_gradient` its gradient by some of the inputs.
-//! - `gemm`, `transpose` and `layers` are the kernels, compiled for each instruction set (`crate::simd`). `bfloat16`
-//!   has the products of R20.
+//! - `gemm`, `transpose` and `layers` are the kernels, compiled for each instruction set
+//!   (`crate::simd`). `bfloat16` has the products of R20.
 //! - `adam` is the optimiser. `ppo` is PPO's update of an actor and a critic, `sac` is SAC's of an
 //!   actor and two critics.
 //! - `acting` draws a policy's actions.

@@ -76,6 +76,9 @@ fn sizes_that_wrap_are_no_sizes() {
     };
     let call = || gemm(5, 1, 1, a, Strided::rows(&[0.0], 1), &mut [0.0; 5]);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+    // Here 15 * from_row + 16 wraps around to 15.
+    let call = || transpose::transpose(16, 16, &[0.0; 16], usize::MAX / 15, &mut [0.0; 256], 16);
+    assert!(std::panic::catch_unwind(call).is_err());
 }
 
 proptest! {

@@ -8,14 +8,15 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
-use super::gemm::FLOATS;
+use super::gemm::{FLOATS, last_of};
 use crate::simd::{Instructions, kernel};
 
 kernel! {
     /// Writes the first `n` elements of the `rows` rows of `from`, which are `from_row` elements apart,
     /// as columns to `to`, `[n, to_row]`. Fills the rest of the last sixteen columns with zeros.
     ///
-    /// Panics if a slice is shorter than that.
+    /// Panics if a slice is shorter than that, or `to` has no room for these columns.
+    #[cfg(any(test, target_arch = "x86_64"))]
     pub(super) fn transpose(
         rows: usize,
         n: usize,
@@ -37,6 +38,14 @@ pub(super) unsafe fn transpose_body<I: Instructions>(
     to: &mut [f32],
     to_row: usize,
 ) {
+    if rows == 0 || n == 0 {
+        return;
+    }
+    let padded = rows.next_multiple_of(FLOATS);
+    let from_last = last_of(rows, from_row, n, 1);
+    let to_last = last_of(n, to_row, padded, 1);
+    assert!(from_last.is_some_and(|at| at < from.len()));
+    assert!(to_row >= padded && to_last.is_some_and(|at| at < to.len()));
     // Sixteen rows of `from` make one vector in each row of `to`.
     for first in (0..rows).step_by(FLOATS) {
         let (from, width) = (&from[first * from_row..], FLOATS.min(rows - first));

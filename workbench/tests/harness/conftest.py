@@ -11,14 +11,18 @@ from rlox_opt.harness.packages import SIDES, Packages
 from rlox_opt.harness.side_processes import Side, Suite
 
 
-@pytest.fixture(params=["a process each", "one process"])
-def made(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Packages]:
-    """Two equal builds, with a suite of these modules. Contests are short, since tests check what
-    is measured, not how exactly."""
+@pytest.fixture
+def short_contests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that check what is measured, not how exactly."""
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.01)
     monkeypatch.setattr(packages_module, "_CONTESTS", 1)
+
+
+@pytest.fixture(params=["a process each", "one process"])
+def made(
+    tmp_path: Path, request: pytest.FixtureRequest, short_contests: None
+) -> Callable[..., Packages]:
+    """Two equal builds, with a suite of these modules."""
 
     def of(limit_s: float = 30.0, **modules: str) -> Packages:
         folder = tmp_path / "benchmarks"

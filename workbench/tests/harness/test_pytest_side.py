@@ -10,26 +10,19 @@ from typing import Any
 
 import pytest
 
-from rlox_opt.harness import packages as packages_module
 from rlox_opt.harness.packages import Failure, Packages
 from rlox_opt.harness.restarts import ContestError, Worker
 from rlox_opt.harness.side_processes import Side, started
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.kinds.pytest_benchmarks import Pytest
 
+pytestmark = pytest.mark.usefixtures("short_contests")
 FILES = {
     "thing.py": "def work(data):\n    return sum(data)\n",
     "thing_of_the_source.txt": "",
     "pyproject.toml": "[project]\nname = 'thing'\n",
     "tests/__init__.py": "",
 }
-
-
-@pytest.fixture(autouse=True)
-def short_contests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time is looked at."""
-    monkeypatch.setattr(packages_module, "_CONTEST_S", 0.01)
-    monkeypatch.setattr(packages_module, "_CONTESTS", 1)
 
 
 @contextlib.contextmanager

@@ -258,7 +258,10 @@ class NoTorch:
         if name.split(".")[0] in {"torch", "rich"}:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, NoTorch())
-import numpy as np, rlox, rlox_opt.cli.main
+import numpy as np, rlox
+from rlox_opt.cli.main import command_line
+from rlox_opt.project.project import Project
+command_line(Project.here())
 env = rlox.VecEnv("CartPole-v1", 2, seed=0)
 obs, _ = env.reset(seed=0)
 next_obs, reward, terminated, truncated, _ = env.step(np.zeros(2, dtype=np.int64))

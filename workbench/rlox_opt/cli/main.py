@@ -6,30 +6,11 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 from rlox_opt import Out
-from rlox_opt.cli import (
-    bisect,
-    calibrate,
-    claims,
-    cmp,
-    diff,
-    gate,
-    init,
-    ladder,
-    lint_suite,
-    new,
-    peers,
-    predict,
-    profile,
-    publish,
-    record,
-    regressions,
-    show,
-    test,
-)
-from rlox_opt.cli import list as list_
+from rlox_opt.cli import profile
 from rlox_opt.cli.help_text import HelpText
 from rlox_opt.cli.own_errors import ended, one_line
 from rlox_opt.harness.restarts import ContestError
@@ -43,8 +24,9 @@ from rlox_opt.system.output import say
 from rlox_opt.system.usage import UsageError
 
 VERBS = (
-    init, profile, list_, show, test, cmp, ladder, peers, new, predict,
-    diff, gate, bisect, lint_suite, calibrate, record, regressions, publish, claims,
+    "init", "profile", "list", "show", "test", "cmp", "ladder", "peers", "new", "predict",
+    "diff", "gate", "bisect", "lint-suite", "calibrate", "record", "regressions", "publish",
+    "claims",
 )  # fmt: skip
 
 
@@ -98,28 +80,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ended(error, prog[-1], words)
 
 
-def command_line(project: Project) -> Parser:
+def command_line(project: Project, verbs: Sequence[str] = VERBS) -> Parser:
     """What reads the words of the command line, in a project; the reference of the documentation is
-    made of it, too."""
+    made of it, too. The modules of all verbs are slow to import, so a caller that knows which verb
+    is asked for names it alone."""
     parser = Parser(
         prog="rlox-opt",
         description="Measure a project, commit by commit, and its optimisations.",
         epilog=exits.told(difference="each verb's --help says of what").lstrip(),
     )
     parser.add_argument("--version", action=_Version)
-    verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
-    for verb in VERBS:
-        verb.add_to(verbs, project)
+    added = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
+    for verb in verbs:
+        import_module(f"rlox_opt.cli.{verb.replace('-', '_')}").add_to(added, project)
     return parser
 
 
 def _run(words: list[str], prog: list[str]) -> int:
     """Run the verb, whose name is added to `prog`."""
     project = Project.here()
-    parser = command_line(project)
+    words, rest = profile.split(words, project)
+    parser = command_line(project, words[:1] if words and words[0] in VERBS else VERBS)
     if any("\0" in word for word in words):
         parser.error("arguments: one holds a NUL character, which no name can")
-    words, rest = profile.split(words, project)
     arguments = parser.parse_args(words)
     arguments.project, arguments.rest = project, rest
     prog.append(arguments.parser.prog)

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 _MOST = 1 << 16  # characters: ten times the longest known
 # channel::name, with the version that follows after a space or a sign, or in brackets.
 _ASKED = re.compile(r"(?:[^\s:]+(?:/[^\s:]+)?::?)?([\w.-]+)\s*(.*)", re.DOTALL)
@@ -31,6 +29,8 @@ class Asked:
 
 def parse(text: str) -> Asked:
     """Read such a file. Raises ValueError with a message of one line if it is not one."""
+    import yaml  # slow to import, and most projects have no such file
+
     if len(text) > _MOST:
         raise ValueError(f"has {len(text)} characters, and such a file is never so long")
     try:

@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
 
 _MAGIC = b"\x7fELF"
 # Sections that are loaded and have no influence on the code: identifiers of the build.
@@ -45,7 +47,7 @@ def loaded(content: bytes) -> bytes:
     of the build. If the file cannot be parsed, all of it."""
     parts = []
     try:
-        for section in ELFFile(io.BytesIO(content)).iter_sections():
+        for section in _parsed(io.BytesIO(content)).iter_sections():
             if section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section.name not in _NO_CODE:
                 data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
                 parts += [f"{section.name} {section['sh_size']}\0".encode(), data]
@@ -60,7 +62,7 @@ def segments(path: Path) -> list[tuple[int, int, int]]:
     with contextlib.suppress(OSError, ELFError), path.open("rb") as file:
         return [
             (of["p_offset"], of["p_filesz"], of["p_vaddr"])
-            for of in ELFFile(file).iter_segments("PT_LOAD")
+            for of in _parsed(file).iter_segments("PT_LOAD")
         ]
     return []
 
@@ -83,8 +85,14 @@ def told(paths: Iterable[Path]) -> dict[str, str]:
     }
 
 
+def _parsed(file: BinaryIO) -> ELFFile:
+    from elftools.elf.elffile import ELFFile  # slow to import, and few verbs need it
+
+    return ELFFile(file)
+
+
 def _told(content: bytes) -> Mapping[str, set[str]]:
-    elf = ELFFile(io.BytesIO(content))
+    elf = _parsed(io.BytesIO(content))
     names = {section.name for section in elf.iter_sections()}
     asked = _asked_of_others(elf)
     tracing = {"on"} if asked & {*_TRACING} or _TRACES in content else {"off"}
@@ -108,6 +116,8 @@ def _told(content: bytes) -> Mapping[str, set[str]]:
 
 def _asked_of_others(elf: ELFFile) -> set[str]:
     """The functions of other libraries that it calls."""
+    from elftools.elf.sections import SymbolTableSection
+
     symbols = elf.get_section_by_name(".dynsym")
     if not isinstance(symbols, SymbolTableSection):
         return set()

@@ -96,7 +96,14 @@ def test_what_the_system_refuses_is_told_with_its_path_and_leaves_no_file(
 
 
 # Moments of the start: when this module is about to be imported, Ctrl-C comes.
-MOMENTS = ("toy", "toy._core", "msgspec", "rlox_opt.cli.bisect", "rich.console")
+MOMENTS = (
+    "toy",
+    "toy._core",
+    "msgspec",
+    "rlox_opt.cli.profile",
+    "rlox_opt.cli.list",
+    "rich.console",
+)
 AT = """
 import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -321,4 +328,10 @@ def test_what_a_plug_in_lacks_is_named_with_what_brings_it(
 def test_help_imports_nothing_heavy() -> None:
     heavy = ("numpy", "jinja2", "rich", "asv_runner")
     done = started("--help", first=f"sys.modules.update(dict.fromkeys({heavy}))")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_verb_imports_neither_the_others_nor_what_few_of_them_need() -> None:
+    others = ("rlox_opt.cli.peers", "elftools.elf.elffile", "yaml")
+    done = started("diff", "--help", first=f"sys.modules.update(dict.fromkeys({others}))")
     assert (done.returncode, done.stderr) == (0, "")

@@ -80,12 +80,12 @@ impl Precision {
     }
 }
 
-/// The nearest bfloat16, ties to even, as a float32.
+/// The nearest bfloat16, ties to even, as a float32. A NaN stays one.
 fn rounded(x: f32) -> f32 {
-    if x.is_nan() {
-        return x;
-    }
     let bits = x.to_bits();
+    if x.is_nan() {
+        return f32::from_bits((bits | 0x0040_0000) & 0xffff_0000); // quiet, as the processor makes it
+    }
     f32::from_bits(bits.wrapping_add(0x7fff + (bits >> 16 & 1)) & 0xffff_0000)
 }
 
@@ -178,7 +178,7 @@ mod x86 {
 
     /// One word: `low` and `high`, rounded.
     fn word(low: f32, high: f32) -> u32 {
-        rounded(low).to_bits() >> 16 | rounded(high).to_bits() & 0xffff_0000
+        rounded(low).to_bits() >> 16 | rounded(high).to_bits()
     }
 
     /// Words of neighbours: `to[p]` has `from[2 * p]` and `from[2 * p + 1]`, or 0 beyond the end.
@@ -306,5 +306,24 @@ mod x86 {
             }
         }
         R
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn the_upper_half_of_a_rounded_number_is_all_of_it_and_a_nan_stays_one() {
+        for bits in [0x7f80_0001, 0xff80_ffff, 0x7fc0_0000, 0xffff_ffff] {
+            let half = rounded(f32::from_bits(bits));
+            assert!(half.is_nan(), "{bits:x}");
+            assert_eq!(half.to_bits() & 0xffff, 0, "{bits:x}");
+        }
+        // A tie goes to the even neighbour.
+        let tied = [(257.0 / 256.0, 1.0), (259.0 / 256.0, 260.0 / 256.0)];
+        for (x, half) in tied.into_iter().chain([(f32::MAX, f32::INFINITY)]) {
+            assert_eq!(rounded(x), half);
+        }
     }
 }

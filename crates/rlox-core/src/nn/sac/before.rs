@@ -31,16 +31,14 @@ impl Sac {
         batch: &Batch<'_>,
         settings: &Settings,
     ) -> Result<(), RloxError> {
-        let adams = [settings.actor, settings.critic]
+        let mut adams = [settings.actor, settings.critic]
             .into_iter()
             .chain(settings.alpha);
-        for (_, t) in adams {
-            if t == 0 {
-                return Err(RloxError::argument(
-                    "adams",
-                    "have a step 0, expected numbers of steps from 1 on",
-                ));
-            }
+        if adams.any(|(_, step)| step == 0) {
+            return Err(RloxError::argument(
+                "adams",
+                "have a step 0, expected numbers of steps from 1 on",
+            ));
         }
         let n = batch.reward.len();
         if n == 0 {

@@ -64,6 +64,7 @@ class Algorithm(Seeded, InEnvs, Saved):
     _differs = ""  # a sentence on defaults that differ from Stable-Baselines3's
     _said: ClassVar[set[str]] = set()  # such sentences that this process has printed
     _squashes = False  # whether the policy acts in [-1, 1]
+    _action_names: tuple[str, str]  # in `locals`: of the policy's actions and the environment's
     # gSDE: whether noise depends on the state, and the number of steps until it is drawn anew.
     use_sde, sde_sample_freq = False, -1
 
@@ -200,7 +201,8 @@ class Algorithm(Seeded, InEnvs, Saved):
             with torch_settings(*self._torch_settings()):
                 self._train_until_end()
         except BaseException:
-            self._last_obs = None  # the environments may have taken steps that are not counted
+            # The environments may have taken steps that are not counted.
+            self._last_obs = self._next_obs = None
             raise
         finally:
             self._callback.on_training_end()
@@ -353,11 +355,16 @@ class Algorithm(Seeded, InEnvs, Saved):
         if self.use_sde and (step == 0 or (often > 0 and step % often == 0)):
             self.policy.reset_noise(self.n_envs, self._act_generator)
 
-    def _tell_step(self, *step: Any) -> bool:
-        """Call the callbacks for a counted step (arguments of `step_locals`); False: stop."""
+    def _tell_step(self, obs: NDArray[Any], *step: Any) -> bool:
+        """Call the callbacks for a counted step (arguments of `step_locals`) that has led to `obs`;
+        False: stop. As in Stable-Baselines3 they find in `_last_obs` what was acted on."""
         if self._each_step:
             self._callback.update_locals(step_locals(self, *step))
-        return self._callback.on_step()
+        self._next_obs = obs
+        go_on = self._callback.on_step()
+        if self._next_obs is not None:  # otherwise a callback has moved the environments
+            self._last_obs, self._next_obs = obs, None
+        return go_on
 
     def _log(self, figures: Mapping[str, float]) -> None:
         """Record figures with the mean of the latest episodes, and show them."""

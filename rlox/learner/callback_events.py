@@ -30,6 +30,11 @@ class CheckpointCallback(BaseCallback):
         self.save_replay_buffer, self.save_vecnormalize = save_replay_buffer, save_vecnormalize
 
     def _init_callback(self) -> None:
+        if self.save_replay_buffer and getattr(self.model, "prioritized", False):
+            raise ValueError(
+                "save_replay_buffer: is True, and a buffer with priorities is not written; give "
+                "CheckpointCallback save_replay_buffer=False, or SAC prioritized=False"
+            )
         Path(self.save_path).mkdir(parents=True, exist_ok=True)
 
     def _path(self, kind: str, ending: str) -> Path:
@@ -91,6 +96,8 @@ class EvalCallback(EventCallback):
         self.evaluations_successes: list[list[bool]] = []
 
     def _init_callback(self) -> None:
+        if self.eval_freq:
+            self._require_same_wrappers()
         for folder in (self.best_model_save_path, self.log_path and self.log_path.parent):
             if folder is not None:
                 Path(folder).mkdir(parents=True, exist_ok=True)
@@ -134,6 +141,17 @@ class EvalCallback(EventCallback):
                 go_on = not stops(self.callback_on_new_best.on_step())
         return go_on and self._on_event()
 
+    def _require_same_wrappers(self) -> None:
+        """ValueError before training if `_follow_normalisation` would fail at an evaluation."""
+        try:
+            self._follow_normalisation()
+        except (AssertionError, AttributeError) as error:
+            raise ValueError(
+                f"eval_env: is {_kind(self.eval_env)}, and training is in a VecNormalize, whose "
+                "statistics evaluations use; wrap it as the training environments are: "
+                "VecNormalize(DummyVecEnv([make_env]), training=False, norm_reward=False)"
+            ) from error
+
     def _follow_normalisation(self) -> None:
         """Evaluate with the statistics of the trainer's `VecNormalize`, if it has one."""
         if self.model.get_vec_normalize_env() is None:
@@ -158,6 +176,11 @@ class EvalCallback(EventCallback):
         if self.evaluations_successes:
             columns["successes"] = self.evaluations_successes
         np.savez(self.log_path, **columns)
+
+
+def _kind(env: Any) -> str:
+    """For a message: an id, or what kind of environment it is."""
+    return f"the id {env!r}" if isinstance(env, str) else f"a {type(env).__name__}"
 
 
 class StopTrainingOnRewardThreshold(BaseCallback):

@@ -50,8 +50,9 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
         with timing.add_time("policy_forward"), torch.no_grad():
             obs = model._tensor(last_obs)
             acted = evaluation.act(obs, model._act_generator, timing)
-            env_actions = model._env_actions(acted[0].cpu().numpy())
-        stepped = steps.take(env_actions, partial(storage.append, obs, *acted))
+            drawn = acted[0].cpu().numpy()
+            env_actions = model._env_actions(drawn)
+        stepped = steps.take(drawn, env_actions, partial(storage.append, obs, *acted))
         if stepped is None:
             return None
         last_obs = stepped.obs

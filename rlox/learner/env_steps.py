@@ -36,11 +36,17 @@ class EnvSteps:
         self.idle: list[NDArray[np.bool_]] = []
 
     def take(
-        self, env_actions: Array, keep: Callable[[Array, Array], None] | None = None
+        self,
+        actions: Array,
+        env_actions: Array,
+        keep: Callable[[Array, Array], None] | None = None,
     ) -> Stepped | None:
-        """Step all environments; None if a callback stops training. `keep` stores the rewards and
-        which episodes ended, before they are counted."""
+        """Step all environments with the policy's `actions`, which are `env_actions` to them; None
+        if a callback stops training. `keep` stores the rewards and which episodes ended. What a
+        callback adds to `locals["rewards"]` is learnt, as in Stable-Baselines3, so where one is
+        told of each step, they are stored after it, and are an array of their own."""
         model, timing = self.model, self.model.timing
+        told = bool(model._each_step)
         with timing.add_time("env_step"):
             timing.flow("rollout", model._rollout_number)
             new_obs, rewards, terminations, truncations, infos = model.vector_env.step(env_actions)
@@ -54,10 +60,15 @@ class EnvSteps:
             model._finite.step(obs, rewards, dones, rows, last)
             if model._next_step is not None:
                 self.idle.append(model._next_step.idle)
-            if keep is not None:
+            if keep is not None and not told:
                 keep(rewards, dones)
-            model._last_obs = obs
             model._count_step(rewards, dones, infos)
-        if not model._tell_step(env_actions, new_obs, rewards, terminations, truncations, infos):
+            if told:
+                rewards = np.array(rewards)
+        step = (actions, env_actions, new_obs, rewards, terminations, truncations, infos)
+        if not model._tell_step(obs, *step):
             return None
+        if keep is not None and told:
+            with timing.add_time("store"):
+                keep(rewards, dones)
         return Stepped(obs, rewards, dones, None if last is None else (rows, last))

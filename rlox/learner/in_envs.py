@@ -46,6 +46,8 @@ class InEnvs(TrainerNames):
     _new_seed: Any
     _finite: FiniteSteps
     _last_obs: NDArray[Any] | None
+    # While callbacks are told of a step: the observations after it; `_last_obs` are those before.
+    _next_obs: NDArray[Any] | None = None
     _inner_env: Any
     # What a Monitor has told of the latest episodes, by their place in the list `_heard_in`.
     _heard_of: dict[int, dict[str, Any]]
@@ -86,7 +88,7 @@ class InEnvs(TrainerNames):
     def _env_moved(self) -> None:
         """Called when code outside the trainer resets or steps the environments: new episodes
         begin."""
-        self._last_obs = None
+        self._last_obs = self._next_obs = None
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Train in `env` from now on, in new episodes. With `force_reset=False` the present
@@ -94,7 +96,7 @@ class InEnvs(TrainerNames):
         own = (self.get_env(), self.vector_env, getattr(self.vector_env, "theirs", None))
         if env is not None and any(env is one for one in own):
             if force_reset:
-                self._last_obs = None
+                self._last_obs = self._next_obs = None
             return
         made = self._steppable(make_vector_env(env, self.n_envs))
         for what in ("observation", "action"):
@@ -108,7 +110,7 @@ class InEnvs(TrainerNames):
             )
         self.vector_env, self.env_id = made, env if isinstance(env, str) else None
         self.vector_env.timing = self.timing  # type: ignore[attr-defined]
-        self._last_obs = None
+        self._last_obs = self._next_obs = None
         self._finite = FiniteSteps(cast(Any, self))
         self._watch_env()
 

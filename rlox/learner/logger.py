@@ -7,6 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+import torch
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from torch.utils.tensorboard import SummaryWriter
@@ -93,16 +96,20 @@ class Logger:
     ) -> None:
         """Set the figures of a mapping, or the figure `key`. `exclude` names outputs that do not
         get it: "stdout", "tensorboard". Stable-Baselines3's `Figure`, `Image`, `Video` and
-        `HParam`, and texts, are written to TensorBoard."""
+        `HParam`, and texts, are written to TensorBoard. So are arrays and tensors, as histograms;
+        one that has a single number is a figure, too."""
         for name, one in (key if isinstance(key, Mapping) else {key: value}).items():
             excluded = (exclude,) if isinstance(exclude, str) else exclude
             self._excluded[name] = excluded or ()
             if self.handed_to is not None:
                 self.handed_to.record(name, one, exclude)
+            self._others.pop(name, None)
             try:
-                self.values[name] = float(one)
+                self.values[name] = float(one.item() if _is_array(one) else one)
                 self._fresh.add(name)
-            except (TypeError, ValueError):
+            except (RuntimeError, TypeError, ValueError):
+                self._others[name] = one
+            if _is_array(one):
                 self._others[name] = one
 
     def record_mean(
@@ -195,7 +202,8 @@ class Logger:
             self._progress.update(self._task, completed=step, figures=", ".join(shown))
         if self._writer is not None:
             for key, value in fresh.items():
-                if "tensorboard" not in self._excluded.get(key, ()):
+                is_histogram = key in self._others
+                if not is_histogram and "tensorboard" not in self._excluded.get(key, ()):
                     self._writer.add_scalar(key, value, step)
             for key, other in self._others.items():
                 if "tensorboard" not in self._excluded.get(key, ()):
@@ -248,10 +256,17 @@ def _run(folder: Path, name: str, new: bool) -> Path:
     return folder / f"{name}_{last}"
 
 
+def _is_array(value: Any) -> bool:
+    """Whether TensorBoard gets a histogram of it: as in Stable-Baselines3 even of one number."""
+    return isinstance(value, np.ndarray | torch.Tensor)
+
+
 def _write_other(writer: "SummaryWriter", key: str, value: Any, step: int) -> None:
-    """Write a value that is no number: a text, or one of Stable-Baselines3's classes, which are
-    recognised by their attributes."""
-    if hasattr(value, "figure"):
+    """Write a value that is no number: an array, a text, or one of Stable-Baselines3's classes,
+    which are recognised by their attributes."""
+    if _is_array(value):
+        writer.add_histogram(key, torch.as_tensor(value), step)
+    elif hasattr(value, "figure"):
         writer.add_figure(key, value.figure, step, close=value.close)
     elif hasattr(value, "frames"):
         writer.add_video(key, value.frames, step, value.fps)

@@ -86,6 +86,7 @@ class OffPolicy(SacNames, Algorithm):
     act_dim: int
     prioritized: bool
     use_sde_at_warmup = False
+    _action_names = ("buffer_actions", "actions")
     _buffer_size: int
     _bootstraps_time_limits = True
     _n_updates = 0
@@ -281,17 +282,29 @@ class OffPolicy(SacNames, Algorithm):
                 store = self._store_taken if self._next_step else self.replay_buffer.push_batch
                 # A step that counts as terminated is not bootstrapped.
                 ended_here = terminations if self._bootstraps_time_limits else dones
-                told = obs, next_obs, rewards
+                before, after = obs, next_obs
+                gain = told = rewards.astype(np.float32)
                 if self._originals is not None:
-                    told = self._originals.step(rows, last)
-                before, after, gain = told
-                store(before, after, actions, gain.astype(np.float32), ended_here, truncations)
-                self._last_obs = obs = new_obs
+                    before, after, original = self._originals.step(rows, last)
+                    gain = original.astype(np.float32)
+                if not self._each_step:
+                    store(before, after, actions, gain, ended_here, truncations)
                 self._count_step(rewards, dones, infos)
             for row in rows if self._noises else ():
                 self._noises[row].reset()
-            if not self._tell_step(env_actions, raw, rewards, terminations, truncations, infos):
+            if self._each_step:  # a callback may step the environments, which overwrite theirs
+                ended_here, truncations = ended_here.copy(), truncations.copy()
+            step = (actions, env_actions, raw, told, terminations, truncations, infos)
+            go_on = self._tell_step(new_obs, *step)
+            if self._each_step:
+                # As in Stable-Baselines3, what a callback adds to the rewards is learnt, unless a
+                # `VecNormalize` has kept the original ones. That library does not store the step at
+                # which a callback stops.
+                with timing.add_time("store"):
+                    store(before, after, actions, gain, ended_here, truncations)
+            if not go_on:
                 break
+            obs = new_obs
             steps, ended = steps + 1, ended + len(rows)
             if (steps if by_steps else ended) < freq.frequency:
                 continue

@@ -16,11 +16,11 @@ from rlox.learner.native.rollout import NativeRollouts
 
 
 class RolloutBuffer(NamedTuple):
-    """A copy of a rollout under Stable-Baselines3's names, arrays `[n_steps, n_envs, …]`;
-    observations are rows, as networks get them. `episode_starts` is 1 for an episode's first step.
-    If a time limit ends a step, the discounted value of the final observation is added to its
-    reward. For environments with next-step autoreset the shape is `[N, 1, …]`, since the steps that
-    only reset are left out."""
+    """A copy of a rollout under Stable-Baselines3's names, arrays `[n_steps, n_envs, …]`. They are
+    read-only, since nothing is learnt from a copy. Observations are rows, as networks get them.
+    `episode_starts` is 1 for an episode's first step. If a time limit ends a step, the discounted
+    value of the final observation is added to its reward. For environments with next-step autoreset
+    the shape is `[N, 1, …]`, since the steps that only reset are left out."""
 
     observations: NDArray[np.float32]
     actions: NDArray[np.float32]
@@ -40,6 +40,8 @@ class OnPolicy(Algorithm):
     """Collects rollouts, and calls `train` for each."""
 
     n_steps: int
+    _learns_from = "rollout"
+    _action_names = ("actions", "clipped_actions")
     _native_rollouts: NativeRollouts | None
     _rollout_number = 0  # of the rollout being collected or learnt from
     _iterations = 0  # rollouts of the present `learn` that were learnt from
@@ -60,7 +62,10 @@ class OnPolicy(Algorithm):
         columns = [*one, one.returns - one.advantages]
         shape = (-1, 1 if self._next_step is not None else self.n_envs)  # without mere resets
         arrays = [*(part.cpu().numpy() for part in columns), *self._stepped]
-        return RolloutBuffer(*(part.reshape(*shape, *part.shape[1:]).copy() for part in arrays))
+        copies = [part.reshape(*shape, *part.shape[1:]).copy() for part in arrays]
+        for copy in copies:
+            copy.setflags(write=False)
+        return RolloutBuffer(*copies)
 
     def _book_rollout(
         self, rewards: NDArray[Any], ended: NDArray[Any], taken: NDArray[np.intp] | slice

@@ -102,6 +102,7 @@ class Saved:
     _state_of: ClassVar[Mapping[str, str]] = {}  # of these, those that an argument replaces
     _generators: tuple[str, ...]
     _last_obs: Any
+    _next_obs: Any
     _go_on_from: Any
     _their_parts: ClassVar[Mapping[str, str]]  # our names of parts by their names
 
@@ -187,6 +188,7 @@ class Saved:
         arguments = {name: one for name, one in arguments.items() if name not in left_out}
         known = [name for name in include or () if name in self._arguments and hasattr(self, name)]
         arguments |= plain({name: getattr(self, name) for name in known})
+        obs = self._last_obs if self._next_obs is None else self._next_obs  # the present ones
         saved = {
             "algorithm": type(self).__name__,
             "env_id": self.env_id,
@@ -196,7 +198,7 @@ class Saved:
             "num_timesteps": self.num_timesteps,
             "n_updates": self._n_updates,
             "episodes": (self.episode_returns, self.episode_lengths),
-            "last_obs": None if self._last_obs is None else torch.from_numpy(self._last_obs),
+            "last_obs": None if obs is None else torch.from_numpy(obs),
             "seeds": (self._seeds.entropy, self._seeds.n_children_spawned, self._env_seed),
             "streams": self._workers.gathered(streams) if self._workers else [streams],
             "state": {name: _as_made(getattr(self, name)).state_dict() for name in self._state},

@@ -1,5 +1,6 @@
 """What programs for Stable-Baselines3 look up on policies and trainers, under its names."""
 
+import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -36,14 +37,23 @@ class TrainerNames:
     get_vec_normalize_env: Any
     _arguments: dict[str, Any]
     _end: int
+    _learns_from = ""  # what `train` is given where Stable-Baselines3's is given nothing
 
     def __init_subclass__(cls) -> None:
-        """Warn of methods that no trainer here calls."""
+        """Warn of methods that no trainer here calls, and of a `train` that it cannot call."""
         super().__init_subclass__()
         if idle := sorted(CALLED_BY_THEIRS & vars(cls).keys()):
             warnings.warn(
                 f"class {cls.__name__} defines {', '.join(idle)}, which Stable-Baselines3 calls "
                 "and rlox does not; use a callback, a wrapper of the environment, or `train`",
+                stacklevel=2,
+            )
+        own, given = vars(cls).get("train"), cls._learns_from
+        if given and inspect.isfunction(own) and not _takes_one(own):
+            warnings.warn(
+                f"class {cls.__name__} defines train{inspect.signature(own)}, and rlox calls it "
+                f"with the {given}: define train(self, {given}), which has in `{given}` what "
+                f"Stable-Baselines3's reads from self.{given}_buffer",
                 stacklevel=2,
             )
 
@@ -80,6 +90,15 @@ class TrainerNames:
     @property
     def _vec_normalize_env(self) -> Any:
         return self.get_vec_normalize_env()
+
+
+def _takes_one(method: Any) -> bool:
+    """Whether a method may be called with one argument."""
+    try:
+        inspect.signature(method).bind(None, None)
+    except TypeError:
+        return False
+    return True
 
 
 class SacNames:

@@ -1,10 +1,14 @@
 """Runs of TensorBoard lie in folders of their own, named as Stable-Baselines3 names them."""
 
+import numpy as np
 import pytest
+import torch
+from stable_baselines3.common.logger import configure
 from toys import Clock
 from trainers import ppo, sac
 
 import rlox
+from rlox.learner.logger import Logger
 
 
 def runs(folder):
@@ -12,11 +16,15 @@ def runs(folder):
     return {path.name: len(list(path.glob("events.*"))) for path in sorted(folder.iterdir())}
 
 
+def read(folder):
+    """What is in the run's files."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    return accumulator.EventAccumulator(str(folder)).Reload()
+
+
 def steps(folder):
     """Steps at which figures were written, over the run's files."""
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    found = accumulator.EventAccumulator(str(folder)).Reload()
-    return [event.step for event in found.Scalars("train/loss")]
+    return [event.step for event in read(folder).Scalars("train/loss")]
 
 
 def test_each_training_is_a_run(tmp_path):
@@ -60,3 +68,30 @@ def test_runs_of_each_trainer_are_counted_apart(tmp_path):
     box = rlox.VecEnv("Pendulum-v1", 1).single_action_space
     sac(Clock(10, action_space=box), tensorboard_log=tmp_path).learn(60)
     assert runs(tmp_path) == {"PPO_1": 1, "SAC_1": 1}
+
+
+def test_arrays_and_tensors_are_histograms_as_theirs_are(tmp_path):
+    told = {
+        "array": np.ones((2, 3), np.float32),
+        "tensor": torch.ones(4, requires_grad=True),
+        "one": torch.tensor([2.0]),
+        "no_axes": torch.tensor(2.0),
+        "number": np.float32(2),
+        "text": "said",
+    }
+    ours = Logger(tmp_path / "ours")
+    ours.start("PPO", 0, 100, False)
+    theirs = configure(str(tmp_path / "theirs"), ["tensorboard"])
+    for logger in (ours, theirs):
+        for name, value in told.items():
+            logger.record(name, value)
+        logger.dump(step=7)
+    ours.stop()
+    theirs.close()
+    found, expected = (
+        read(folder).Tags() for folder in (tmp_path / "ours" / "PPO_1", tmp_path / "theirs")
+    )
+    assert {*found["histograms"]} == {*expected["histograms"]} == set([*told][:4])
+    assert {*found["tensors"]} == {*expected["tensors"]}
+    assert {*found["scalars"]} - {"time/fps"} == {*expected["scalars"]} == {"number"}
+    assert ours.values["one"] == 2.0

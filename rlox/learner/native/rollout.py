@@ -136,7 +136,7 @@ class NativeRollouts:
         acted_on = [model._current_obs()]
 
         def step(actions: NDArray[Any]) -> tuple[Any, ...] | None:
-            stepped = steps.take(model._env_actions(actions))
+            stepped = steps.take(actions, model._env_actions(actions))
             if stepped is None:
                 return None
             obs, rewards, dones, cut_short = stepped

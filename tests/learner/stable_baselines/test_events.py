@@ -6,6 +6,7 @@ import pytest
 from stable_baselines3 import PPO as TheirPPO
 from stable_baselines3.common import callbacks as theirs
 from stable_baselines3.common import logger as theirs_logger
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from toys import Clock
 
 import rlox
@@ -173,3 +174,35 @@ def test_an_attribute_of_a_callback_may_be_called_callbacks():
 
     for value in (["a"], 3):
         model_of(rlox.PPO).learn(16, Has(value))
+
+
+@pytest.mark.parametrize(
+    ("eval_env", "kind"),
+    [
+        (Clock(5), "a Clock"),
+        ("CartPole-v1", "the id 'CartPole-v1'"),
+        (DummyVecEnv([lambda: Clock(5)]), "a DummyVecEnv"),
+    ],
+)
+def test_evaluations_that_lack_the_normaliser_are_refused_before_training(eval_env, kind):
+    def normalized(**more):
+        return VecNormalize(DummyVecEnv([lambda: Clock(5)]), **more)
+
+    model = model_of(rlox.PPO, normalized())
+    says = f"eval_env: is {kind}, .* wrap it .*VecNormalize"
+    with pytest.raises(ValueError, match=says):
+        model.learn(16, ours.EvalCallback(eval_env, eval_freq=8, verbose=0))
+    assert model.num_timesteps == 0
+    model.learn(16, ours.EvalCallback(eval_env, eval_freq=0))  # it never evaluates
+    alike = normalized(training=False, norm_reward=False)
+    callback = ours.EvalCallback(alike, eval_freq=8, verbose=0)
+    model.learn(16, callback)
+    assert callback.last_mean_reward == 5.0
+
+
+def test_a_buffer_that_is_not_written_is_refused_before_training(tmp_path):
+    model = rlox.SAC("MlpPolicy", "Pendulum-v1", prioritized=True)
+    callback = ours.CheckpointCallback(4, str(tmp_path), save_replay_buffer=True)
+    with pytest.raises(ValueError, match=r"save_replay_buffer: is True.*prioritized=False"):
+        model.learn(8, callback)
+    assert model.num_timesteps == 0

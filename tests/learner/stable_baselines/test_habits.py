@@ -240,7 +240,19 @@ def test_a_method_that_only_their_trainers_call_is_warned_of():
                 raise AssertionError
 
 
+def test_a_train_of_ppo_that_takes_no_rollout_is_warned_of():
+    with pytest.warns(UserWarning, match=r"class Mine defines train\(self\), .* train\(self, roll"):
+
+        class Mine(rlox.PPO):
+            def train(self):
+                raise AssertionError
+
+
 def test_a_subclass_with_methods_of_its_own_is_not_warned_of(recwarn):
+    class Takes(rlox.PPO):
+        def train(self, rollout):
+            super().train(rollout)
+
     class Mine(rlox.SAC):
         def train(self, gradient_steps, batch_size=64):
             super().train(gradient_steps, batch_size)

@@ -52,7 +52,8 @@ class Samples(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.observation_space.seed(seed)
+        if seed is not None:  # each later episode would begin a stream of its own by chance
+            self.observation_space.seed(seed)
         self.at = 0
         return self._obs(self.given), {}
 

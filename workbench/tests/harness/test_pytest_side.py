@@ -4,7 +4,7 @@ import contextlib
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,10 +26,12 @@ FILES = {
 
 
 @contextlib.contextmanager
-def asked(tmp_path: Path, suite: str, python: str = sys.executable) -> Iterator[Worker]:
+def asked(
+    tmp_path: Path, suite: str, python: str = sys.executable, more: Mapping[str, str] = FILES
+) -> Iterator[Worker]:
     """A process with a side that is built, whose own `work` returns -1, and this suite."""
     root, folder, side = tmp_path / "user", tmp_path / "scratch", tmp_path / "side"
-    for name, text in {**FILES, "tests/test_it.py": suite}.items():
+    for name, text in {**FILES, **more, "tests/test_it.py": suite}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     side.mkdir()
@@ -106,17 +108,45 @@ def test_ways_to_write_a_benchmark(tmp_path: Path) -> None:
 
 
 CHILD = """
-import subprocess, sys
+import os, subprocess, sys
 
-def test_child(benchmark, tmp_path):
-    code = "import thing; assert thing.work([1]) == -1"
-    benchmark(subprocess.run, [sys.executable, "-c", code], check=True, cwd=tmp_path)
+def child(benchmark, code, **more):
+    # In the working folder lie the sources beside the tests.
+    benchmark(subprocess.run, [sys.executable, "-c", code], check=True, **more)
+
+BUILT = "import thing; assert thing.work([1]) == -1"
+
+def test_beside_the_sources(benchmark):
+    child(benchmark, BUILT)
+
+def test_elsewhere(benchmark, tmp_path):
+    child(benchmark, BUILT, cwd=tmp_path)
+
+def test_without_our_variables(benchmark, tmp_path):
+    env = {"PYTHONPATH": os.environ["PYTHONPATH"]}
+    child(benchmark, BUILT, cwd=tmp_path, env=env)
+
+def test_what_the_environment_runs_first(benchmark, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.theirs = True")
+    env = {**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{tmp_path}"}
+    child(benchmark, f"import sys; assert sys.theirs; {BUILT}", env=env)
 """
 
 
 def test_a_python_that_a_test_starts_finds_what_was_built(tmp_path: Path) -> None:
     with asked(tmp_path, CHILD) as ask:
-        assert prepared(ask, "test_child") == 0
+        for name in names(ask):
+            assert prepared(ask, name) == 0
+            assert ask("forget", 1) is None
+
+
+def test_the_value_of_an_unknown_option_is_no_folder_of_tests(tmp_path: Path) -> None:
+    more = {
+        "pytest.ini": "[pytest]\naddopts = --cov another --cov-report term --unheard-of another\n",
+        "another/conftest.py": "raise OSError('not of these tests')\n",
+    }
+    with asked(tmp_path, "def test_it(benchmark):\n    benchmark(int)\n", more=more) as ask:
+        assert prepared(ask, "test_it") == 0
 
 
 WRONG = """

@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import importlib.machinery
 import json
 import os
 import re
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rlox_opt_benchmark import Call
+from rlox_opt_built import Built
 from rlox_opt_prepared import Skipped, busy_s, end_what_came_back, spans
 from rlox_opt_reached import reached
 from rlox_opt_side import check_origin, draw_from, opened, pads, pin
@@ -40,41 +40,6 @@ _LONGEST = 400  # characters of a failing test's message
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CLOCKS = (time.perf_counter, busy_s)  # kept here, since tests may replace time's clocks
 _WITHIN = ("time", "call", "pin", "reached")  # the commands during which a test waits
-
-
-class Built:
-    """Imports the built packages from the build's folder, and never from beside the tests; a Python
-    that a test starts finds them there, too. `lent` are the suite's modules that lie within such a
-    package, each with the folder of the suite's own copy of the package; the built package finds
-    them there."""
-
-    def __init__(self, folder: str, packages: list[str], lent: dict[str, str]) -> None:
-        self.folder, self.packages, self.lent = os.path.realpath(folder), packages, lent
-        sys.meta_path.insert(0, self)
-        sys.path.insert(0, self.folder)
-        path = self.folder, os.environ.get("PYTHONPATH", "")
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-        site.addsitedir(self.folder)
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Called by the import system."""
-        if name.partition(".")[0] not in self.packages or self._is_lent(name):
-            return None
-        homes = {home for of, home in self.lent.items() if of.startswith(f"{name}.")}
-        built = [of for of in path or () if not self._is_beside(of)]
-        if "." not in name:
-            built = [self.folder]
-        spec = importlib.machinery.PathFinder.find_spec(name, built, target)
-        if spec and spec.submodule_search_locations is not None:
-            beside = [str(Path(home, *name.split("."))) for home in homes]
-            spec.submodule_search_locations = [*beside, *spec.submodule_search_locations]
-        return spec
-
-    def _is_lent(self, name: str) -> bool:
-        return any(name == of or name.startswith(f"{of}.") for of in self.lent)
-
-    def _is_beside(self, folder: str) -> bool:
-        return any(folder.startswith(home + os.sep) for home in self.lent.values())
 
 
 class Ended(Exception):
@@ -292,6 +257,8 @@ def main(settings: str) -> None:
             lent[within[0]] = str(Path(of["root"], within[1]))
     files = [file for file in of["files"] if file not in apart]
     built = Built(side["folder"], side["packages"], lent)
+    built.first()
+    site.addsitedir(built.folder)
     for name in lent:  # import their packages first: pytest may import those from beside the tests
         with contextlib.suppress(Exception):  # the test itself shows this error later
             importlib.import_module(name.rpartition(".")[0])

@@ -52,7 +52,7 @@ def run(side: Any, root: str, ini: str, files: Sequence[str], scratch: Path) -> 
     own, said = sys.stderr, io.StringIO()
     sys.stderr = said  # until the side answers commands
     try:
-        pytest.main([*asked, *files], plugins=[Tests(side, root, own)])
+        pytest.main([*asked, *files], plugins=[Tests(side, root, files, own)])
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -119,10 +119,11 @@ class Fixtures:
 class Tests:
     """The plug-in: it collects the tests, and runs one of them on command."""
 
-    def __init__(self, side: Any, root: str, stderr: Any) -> None:
+    def __init__(self, side: Any, root: str, files: Sequence[str], stderr: Any) -> None:
         self._side = side
         self._stderr = stderr
         self._root = root
+        self._files = files
         self._session: Any = None
         self.items: dict[str, Any] = {}
         self.broken: dict[str, str] = {}
@@ -147,6 +148,9 @@ class Tests:
         for name, how in _OPTIONS.items():
             if name not in there:
                 group.addoption(name, **how)
+        # The value of an option that is unknown may be a word of its own. pytest would take it for
+        # a folder with tests, and import the conftest.py there.
+        early_config.known_args_namespace.file_or_dir = [*self._files]
         yield
         if early_config.pluginmanager.hasplugin("xdist"):
             args += ["-n0", "--dist=no"]  # tests must run in this process

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
-import platform
 import re
 import shlex
 import shutil
@@ -18,8 +18,9 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.project import kinds, table, unmeasured
+from rlox_opt.project import interpreters, kinds, package_name, table, unmeasured
 from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.builders import pep517
 from rlox_opt.project.builds import Cargo, Command
 from rlox_opt.project.commits import WORKING_TREE
 from rlox_opt.project.project import Project
@@ -39,6 +40,13 @@ examples:
 Nothing is built, and nothing is fetched. Only --suite writes: the suite's name, where another one
 is found.
 """
+
+# Sources of extensions, as patterns for git, which match in all folders.
+_COMPILED = (
+    *("*.c", "*.cc", "*.cpp", "*.h", "*.pxd", "*.pyx", "*.rs"),
+    *("*Cargo.lock", "*Cargo.toml"),
+)
+_OURS = "what rlox-opt runs by"
 
 
 @dataclass
@@ -192,14 +200,30 @@ def _repository(project: Project, found: _Found) -> None:
 
 
 def _sides(project: Project) -> tuple[str, str]:
-    """The newest commit that changes what is measured, and the one before it."""
+    """The newest commit that changes sources, or otherwise what is measured, and the one before
+    it."""
     commits = project.commits
     if not commits.ancestors("HEAD", 1):
         return "HEAD", WORKING_TREE
-    newest = commits.newest("HEAD", *project.measured)
-    if newest in ("", commits.resolve("HEAD").commit) or not commits.ancestors(newest, 1):
-        return "HEAD~1", "HEAD"
-    return f"{newest[:10]}~1", newest[:10]
+    for paths in filter(None, (_sources(project), project.measured)):
+        newest = commits.newest("HEAD", *paths)
+        if newest == commits.resolve("HEAD").commit:
+            break
+        if newest and commits.ancestors(newest, 1):
+            return f"{newest[:10]}~1", newest[:10]
+    return "HEAD~1", "HEAD"
+
+
+def _sources(project: Project) -> tuple[str, ...]:
+    """Patterns for git of what a build surely takes: the package's folder, and sources of
+    extensions. What is measured besides may change no build, such as a list of changes. Empty where
+    the settings name what is measured, and where the package lies in no usual folder."""
+    places = package_name.places(project.root, project.package)
+    if project.settings.measured or not (places or package_name.is_crate(project.root)):
+        return ()
+    own = (f":(literal){project.within / place}" for place in places)
+    left_out = (path for path in project.measured if path.startswith(":(exclude"))
+    return (*own, *_COMPILED, *left_out)
 
 
 def _is_new(project: Project, suite: Suite, head: str) -> bool:
@@ -271,12 +295,36 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
     if of.run_env:
         needs += f"; variables {', '.join(of.run_env)}"
     found.known["environment"] = f"by uv: {needs}", where
-    if of.pythons:
-        several = ", the first of them that is installed" if len(of.pythons) > 1 else ""
-        found.known["python"] = f"{', '.join(of.pythons)}{several}", where
-    else:
-        found.known["python"] = platform.python_version(), "what rlox-opt runs by"
+    _python(project, of, where, found)
     found.notes += of.notes
+
+
+def _python(project: Project, of: Configuration, where: str, found: _Found) -> None:
+    """The interpreter that a comparison takes. A build that the settings name has no environment,
+    and so runs by this one."""
+    running = interpreters.running()
+    if project.settings.build is not None:
+        found.known["python"] = running.version, _OURS
+        return
+    requires = pep517.asked(lambda name: _text(project.top / of.project / name)).python
+    try:
+        python, note = interpreters.chosen("", of.pythons, requires)
+    except UsageError as error:
+        found.lacking.append(f"{error}")
+        return
+    named = (f"{name.removesuffix('t')}." for name in of.pythons)
+    if any(f"{python.version}.".startswith(name) for name in named):
+        by = where
+    else:
+        by = _OURS if python == running else f"the project's requires-python, {requires}"
+    found.known["python"] = python.version, by
+    found.notes += filter(None, [note])
+
+
+def _text(path: Path) -> str:
+    with contextlib.suppress(NotReadError):
+        return read_text(path, errors="replace")
+    return ""
 
 
 def _lines(project: Project, found: _Found) -> Iterator[str]:

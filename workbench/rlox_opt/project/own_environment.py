@@ -39,8 +39,6 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
 _LIMIT_S = 3600.0  # of a build
-# Variables by which pip and uv, which commands may call, get versions for isolated builds too.
-_CONSTRAINTS = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT")
 _LACKING = "not checked out"
 _T = TypeVar("_T")
 
@@ -284,7 +282,9 @@ class OwnEnvironment:
             )
             constraints = out / "constraints.txt"
             constraints.write_text("".join(f"{pin}\n" for pin in fixed))
-            env = {**dict.fromkeys(_CONSTRAINTS, str(constraints)), **asks.build_env}
+            words, target = (*commands[0], *commands[1]), self.folder / f"target-{of.abi}"
+            told = asv_command.variables(words, asked, constraints, target)
+            env = {**told, **asks.build_env}
             wheel = asv_command.build(*commands, names, virtual, checkout, env, log, _LIMIT_S)
             if wheel is not None:
                 return wheel

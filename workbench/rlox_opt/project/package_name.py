@@ -71,6 +71,11 @@ def found(root: Path) -> tuple[str, str] | None:
     return None
 
 
+def places(root: Path, module: str) -> list[Path]:
+    """Where a module lies in a project, from its root; empty where it lies in no usual folder."""
+    return [path.relative_to(root) for name, path in _modules(root) if name == module]
+
+
 def _imported(root: Path, name: str, where: str) -> tuple[str, str]:
     """The module of a project, whose name may differ from the project's."""
     asked = re.sub(r"[-.\s]+", "_", name)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox_opt.harness.packages import Failure
 from rlox_opt.harness.sequential import Comparison, tally
 from rlox_opt.project import blind, calibration, parity
 from rlox_opt.project.artefacts import same_parts, same_surroundings
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 _OF_MEMORY = {"slower": "more", "faster": "less"}
 _COUNTED = {"instructions": "instr.", "allocations": "alloc."}
 _ORDER = ("slower", "faster", "undecided", "same")
-# Up to so many benchmarks with the same failure are listed one by one. Of those for which there was
-# no time, so many are named.
+# Up to so many benchmarks with the same failure are listed one by one, and so many reasons why some
+# are skipped. Of many, such as those for which there was no time, so many are named.
 _EACH, _FIRST = 5, 3
 
 
@@ -117,19 +118,30 @@ def not_measured(found: ComparedBuilds) -> Iterator[str]:
             yield f"{len(gone)} benchmarks are not in {side}, such as {first}"
         else:
             yield from (f"{name}: not in {side}" for name in gone)
-    skipped = found.skipped()
-    if len(skipped) > _EACH:
-        yield (
-            f"{len(skipped)} benchmarks are skipped, as they ask for by NotImplementedError, such "
-            f"as {', '.join([*skipped][:_FIRST])}"
-        )
-        skipped = {}
-    for name, failure in skipped.items():
-        where = f"skipped in {failure.side}" if failure.side else "skipped"
-        yield f"{name}: {where}: {failure.reason}"
+    yield from _skipped(found.skipped())
     for name, failure in found.failures().items():
         where = f"fails in {failure.side}" if failure.side else "fails"
         yield f"{name}: {where}: {failure.reason}"
+
+
+def _skipped(skipped: Mapping[str, Failure]) -> Iterator[str]:
+    """A line for each skipped benchmark. Of many, those with the same reason have one line, since a
+    mark may skip hundreds; and so have those with rare reasons."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for name, failure in skipped.items():
+        where = f"skipped in {failure.side}" if failure.side else "skipped"
+        alone = name if len(skipped) <= _EACH else ""
+        alike.setdefault((where, failure.reason, alone), []).append(name)
+    most = sorted(alike.items(), key=lambda item: -len(item[1]))
+    for (where, reason, _), names in most[:_EACH]:
+        if len(names) <= _FIRST:
+            yield from (f"{name}: {where}: {reason}" for name in names)
+        else:
+            by = ", as they ask for by" if reason.startswith("NotImplementedError") else ":"
+            first = ", ".join(names[:_FIRST])
+            yield f"{len(names)} benchmarks are {where}{by} {reason}, such as {first}"
+    if rest := [name for _, names in most[_EACH:] for name in names]:
+        yield f"skipped for other reasons: {few(rest, _FIRST)}"
 
 
 def _broken(broken: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

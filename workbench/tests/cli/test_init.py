@@ -10,6 +10,8 @@ from asv_projects import BUILD, FILES, PYPROJECT, SUITE, commit, conf, make, wri
 from command_line import rlox_opt
 from users_repository import fingerprint, git
 
+from rlox_opt.project import interpreters
+from rlox_opt.project.interpreters import Interpreter, running
 from rlox_opt.project.project import Project
 
 TWO: Mapping[str, str] = {
@@ -28,7 +30,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_found_is_told_with_what_says_so_and_nothing_is_written(here: Path) -> None:
-    make(here)
+    table = conf(repo="..", matrix={"numpy": []}, pythons=[running().version])
+    make(here, {**FILES, "benchmarks/asv.conf.json": table})
     before = fingerprint(here)
     done = rlox_opt("init")
     assert done.returncode == 0, done.stderr
@@ -40,7 +43,7 @@ def test_what_is_found_is_told_with_what_says_so_and_nothing_is_written(here: Pa
     where = "(benchmarks/asv.conf.json)"
     assert lines["suite"] == f"benchmarks/benchmarks, 1 benchmark function  {where}"
     assert lines["environment"] == f"by uv: numpy  {where}"
-    assert lines["python"] == f"3.11  {where}"
+    assert lines["python"] == f"{running().version}  {where}"
     assert lines["run next:"] == "rlox-opt diff HEAD . --bench '^all.Work.time_work'"
     assert fingerprint(here) == before
 
@@ -76,6 +79,54 @@ def test_the_newest_commit_that_changes_what_is_measured_is_compared(here: Path)
     assert "rlox-opt diff HEAD~1 HEAD --bench" in rlox_opt("init").stdout
     commit(here, {".github/workflows/tests.yml": "a: 1\n", "docs/a.md": "A page\n"})
     assert f"rlox-opt diff {changed}~1 {changed} --bench" in rlox_opt("init").stdout
+
+
+@pytest.mark.parametrize("source", ["my_thing.py", "src/my_thing/inner.py", "extension/lib.rs"])
+def test_a_commit_that_changes_sources_comes_before_one_that_may_change_no_build(
+    here: Path, source: str
+) -> None:
+    files = {name: text for name, text in FILES.items() if name != "my_thing.py"}
+    package = "src/my_thing/__init__.py" if "src" in source else "my_thing.py"
+    make(here, {**files, package: ""})
+    changed = commit(here, {source: "x = 1\n"})[:10]
+    beside = {"CHANGES": "More.\n", "requirements/test.txt": "pytest\n", "tests/data.c": "int x;"}
+    commit(here, beside)
+    assert f"rlox-opt diff {changed}~1 {changed} --bench" in rlox_opt("init").stdout
+    table = f"{PYPROJECT}\n[tool.rlox-opt]\nmeasured = ['CHANGES']\n"
+    write(here, {"pyproject.toml": table})
+    assert "rlox-opt diff HEAD~1 HEAD --bench" in rlox_opt("init").stdout
+
+
+def test_where_no_commit_changes_sources_one_that_changes_anything_measured_is_taken(
+    here: Path,
+) -> None:
+    make(here)
+    changed = commit(here, {"data.txt": "1\n"})[:10]
+    commit(here, {"README.md": "A thing.\n"})
+    assert f"rlox-opt diff {changed}~1 {changed} --bench" in rlox_opt("init").stdout
+
+
+def test_the_python_is_the_one_that_a_comparison_takes(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(here, {**FILES, "pyproject.toml": f"{PYPROJECT}requires-python = '>=3.99'\n"})
+    monkeypatch.setattr(interpreters, "installed", lambda: (running(),))
+    (line,) = told_of()
+    assert "the package asks for Python >=3.99, and there are" in line
+    new = Interpreter(Path("/new/python"), "3.99.1", "cpython-3.99")
+    monkeypatch.setattr(interpreters, "installed", lambda: (running(), new))
+    said = json.loads(rlox_opt("init", "--json").stdout)
+    of_project = {"is": "3.99.1", "from": "the project's requires-python, >=3.99"}
+    assert (said["known"]["python"], said["lacking"]) == (of_project, [])
+    assert any(note.startswith("Python 3.99.1 runs it: ") for note in said["notes"])
+
+
+def test_a_project_with_a_build_of_its_own_runs_by_the_python_of_this_process(here: Path) -> None:
+    build = "[tool.rlox-opt]\nbuild = { by = 'command', command = ['make'] }\n"
+    make(here, {**FILES, "pyproject.toml": f"{PYPROJECT}requires-python = '>=3.99'\n{build}"})
+    said = json.loads(rlox_opt("init", "--json").stdout)
+    own = {"is": running().version, "from": "what rlox-opt runs by"}
+    assert (said["known"]["python"], said["lacking"]) == (own, [])
 
 
 def test_from_a_folder_within_the_same_is_found(

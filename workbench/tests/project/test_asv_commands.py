@@ -7,9 +7,10 @@ import pytest
 import small_projects
 from small_projects import ASKS, builds, of, own, repository, said
 
-from rlox_opt.project.builders import wheels
+from rlox_opt.project.builders import asv_command, pep517, wheels
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.commits import Revision
+from rlox_opt.project.interpreters import running
 from rlox_opt.system.usage import UsageError
 
 ZIPS = """
@@ -92,13 +93,57 @@ def test_asvs_commands_build_with_the_versions_of_the_other_side_also_apart(tmp_
     assert "alpha==2.0" in told[0]
 
 
-@pytest.mark.parametrize("words", ["", " --no-build-isolation"])
+@pytest.mark.parametrize(
+    ("before", "after", "apart"),
+    [
+        ("", "", True),
+        ("", " --no-build-isolation", False),
+        ("PIP_NO_BUILD_ISOLATION=False ", "", False),  # pip turns the variable's meaning around
+        ("PIP_NO_BUILD_ISOLATION=1 ", "", True),
+    ],
+)
 def test_pip_is_told_no_versions_of_a_build_apart_that_it_is_to_do_without(
-    words: str, telling: Thing
+    before: str, after: str, apart: bool, telling: Thing
 ) -> None:
-    command = f"python zips.py {{build_cache_dir}}{words}"
+    command = f"{before}python zips.py {{build_cache_dir}}{after}"
     built = builds(telling.root, build_command=(command,)).build(of(telling.commit))
-    assert (said(built, "import told; print(told.TOLD)") == "") is bool(words)
+    assert bool(said(built, "import told; print(told.TOLD)")) is apart
+
+
+def test_commits_share_the_folder_into_which_their_back_end_compiles_rust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CARGO_TARGET_DIR", raising=False)
+    small_projects.wheel(tmp_path / "index", "maturin", "1.0")
+    tells = 'told = os.environ["CARGO_TARGET_DIR"]; files["told.py"] = f"TOLD = {told!r}".encode()'
+    table = small_projects.PYPROJECT.replace("requires = []", 'requires = ["maturin"]')
+    files = own(more=tells, **{"zips.py": ZIPS, "pyproject.toml": table})
+    (first,) = repository(tmp_path / "thing", files)
+    project = builds(tmp_path / "thing", build_command=("python zips.py {build_cache_dir}",))
+    built = project.build(of(first))
+    folder = project.folder / f"target-{running().abi}"
+    assert said(built, "import told; print(told.TOLD)") == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("requires", "command", "shared"),
+    [
+        ("setuptools-rust", "pip wheel .", True),
+        ("setuptools", "pip wheel .", False),
+        ("maturin", "cargo build --release", False),
+        ("maturin", "cp target/wheels/thing.whl {build_cache_dir}", False),
+    ],
+)
+def test_they_share_none_where_commands_may_look_for_it_in_the_checkout(
+    requires: str, command: str, shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = pep517.Asked(requires=(requires,))
+    for own_one in ("", "/own"):
+        monkeypatch.delenv("CARGO_TARGET_DIR", raising=False)
+        if own_one:
+            monkeypatch.setenv("CARGO_TARGET_DIR", own_one)
+        told = asv_command.variables((command,), asked, tmp_path / "given", tmp_path)
+        assert ("CARGO_TARGET_DIR" in told) is (shared and not own_one)
 
 
 def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Path) -> None:

@@ -182,6 +182,15 @@ def test_the_interpreter_is_the_first_that_fits_and_another_is_told() -> None:
         chosen("", [], ">=3.99")
 
 
+def test_uv_is_asked_for_interpreters_only_where_the_running_one_does_not_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(interpreters, "installed", lambda: pytest.fail("uv is asked"))
+    short = ".".join(running().version.split(".")[:2])
+    assert chosen("", [], ">=3.8") == (running(), "")
+    assert chosen("", [short], ">=3.8") == (running(), "")
+
+
 def test_what_only_conda_names_is_left_out_for_on_pypi_it_may_be_a_strangers(
     tmp_path: Path,
 ) -> None:

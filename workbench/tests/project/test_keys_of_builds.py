@@ -99,6 +99,7 @@ def test_a_version_means_this_implementation(monkeypatch: pytest.MonkeyPatch) ->
         Interpreter(Path("/free"), "3.13.1", f"{name}-3.13-freethreaded"),
     ]
     monkeypatch.setattr(interpreters, "installed", lambda: there)
+    monkeypatch.setattr(interpreters, "running", lambda: there[0])
     assert interpreters.named("3.10").path == Path("/plain")
     assert interpreters.named("3.13t").path == Path("/free")
 

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+from rlox_opt.harness.packages import Failure
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.stats.family import Judgement
 from rlox_opt.views import verdicts
@@ -36,3 +37,38 @@ def test_the_largest_change_that_an_interval_holds_is_told() -> None:
     }
     (said,) = verdicts._left_open(cast(Any, SimpleNamespace(times=times)))
     assert "leaves open is one of 13.8 %, of slower." in said
+
+
+def skipped(*reasons: str, side: str | None = None) -> list[str]:
+    """What is said where benchmarks a, b, c and so on are skipped for these reasons."""
+    failures = (Failure(side, reason, skipped=True) for reason in reasons)
+    return [*verdicts._skipped(dict(zip("abcdefghijklmnop", failures, strict=False)))]
+
+
+def test_few_skipped_benchmarks_are_told_one_by_one() -> None:
+    assert skipped("no GPU", "no CPU", "no GPU", side="head") == [
+        "a: skipped in head: no GPU",
+        "b: skipped in head: no CPU",
+        "c: skipped in head: no GPU",
+    ]
+
+
+def test_many_skipped_benchmarks_are_told_by_their_reasons() -> None:
+    assert skipped("Requires NumPy", "not today", *["Requires NumPy"] * 6) == [
+        "7 benchmarks are skipped: Requires NumPy, such as a, c, d",
+        "b: skipped: not today",
+    ]
+    (said,) = skipped(*["Requires NumPy"] * 6, side="base")
+    assert said == "6 benchmarks are skipped in base: Requires NumPy, such as a, b, c"
+
+
+def test_of_those_that_asv_skips_it_is_told_that_they_ask_for_it() -> None:
+    for reason in ("NotImplementedError", "NotImplementedError: not of this kind"):
+        (said,) = skipped(*[reason] * 6)
+        assert said == f"6 benchmarks are skipped, as they ask for by {reason}, such as a, b, c"
+
+
+def test_of_many_reasons_the_rare_ones_are_told_together() -> None:
+    *told, last = skipped(*(f"n is {number}" for number in range(10)))
+    assert told == [f"{name}: skipped: n is {number}" for number, name in enumerate("abcde")]
+    assert last == "skipped for other reasons: f, g, h and 2 more"

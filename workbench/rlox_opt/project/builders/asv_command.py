@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlox_opt.project.artefacts import NotBuiltError
-from rlox_opt.project.builders import wheels
+from rlox_opt.project.builders import pep517, wheels
+from rlox_opt.project.environments import named_in
 from rlox_opt.system import git
 from rlox_opt.system.commands import Done, run
 from rlox_opt.system.usage import UsageError
@@ -24,7 +25,11 @@ ALWAYS = ("pip", "build")
 
 _VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _CODES = re.compile(r"return-code=(any|\d+(?:,\d+)*)")
-_APART = "--no-build-isolation"
+_TOGETHER = "--no-build-isolation"
+_FALSE = ("0", "false", "no", "off", "f", "n")  # as pip reads variables
+# Variables by which pip and uv, which commands may call, get versions for isolated builds too.
+_CONSTRAINTS = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT")
+_TARGET = "CARGO_TARGET_DIR"
 
 
 class Names(NamedTuple):
@@ -52,6 +57,20 @@ def check(commands: Sequence[str]) -> None:
     """Raise UsageError if a command of a build has an error that shows without running it."""
     for command in commands:
         _parsed(command, dict.fromkeys(Names._fields, ""))
+
+
+def variables(
+    commands: Sequence[str], asked: pep517.Asked, constraints: Path, target: Path
+) -> dict[str, str]:
+    """The variables to run the commands of a build with: a file of `constraints`, and cargo's
+    `target` folder, which all commits share so that each compiles only what it changed. This
+    process's own one counts before it, and a command that names cargo or a folder `target` may look
+    into the checkout for what is compiled."""
+    told = dict.fromkeys(_CONSTRAINTS, str(constraints))
+    looks = {"cargo", "target"} & named_in(*commands)
+    if asked.of_rust and not looks and _TARGET not in os.environ:
+        told[_TARGET] = str(target)
+    return told
 
 
 def build(
@@ -109,8 +128,10 @@ def _run(
     if not folder.is_dir():
         raise NotBuiltError(f"{names['commit'][:10]} does not build: it has no folder {folder}")
     told = {**env, "PATH": path, **command.env}
-    if _APART in command.words:  # pip refuses constraints for isolated builds together with this
-        told["PIP_BUILD_CONSTRAINT"] = ""
+    # The variable has the option's name and the opposite meaning: a false one is the option.
+    variable = {**os.environ, **told}.get("PIP_NO_BUILD_ISOLATION", "")
+    if _TOGETHER in command.words or variable.lower() in _FALSE:
+        told["PIP_BUILD_CONSTRAINT"] = ""  # pip refuses constraints for isolated builds with it
     done = run([program, *command.words[1:]], folder, told, limit_s=limit_s)
     said.append(f"$ {shlex.join(command.words)}\n{done.output}")
     if done.late or (command.codes is not None and done.status not in command.codes):

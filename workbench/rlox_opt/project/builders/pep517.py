@@ -65,6 +65,11 @@ class Asked:
         them."""
         return self.backend.startswith(_MATURIN) or _MATURIN in map(name_of, self.requires)
 
+    @property
+    def of_rust(self) -> bool:
+        """Whether its back-end compiles a crate."""
+        return self.by_maturin or _SETUPTOOLS_RUST in map(name_of, self.requires)
+
 
 def asked_by(commits: Commits, commit: str, project: PurePosixPath) -> Asked:
     """What a commit asks for in the folder `project`."""
@@ -173,8 +178,7 @@ def variables(
     if revision.features is None or revision.features == asked.features:
         return told
     if not asked.by_maturin:
-        rust = _SETUPTOOLS_RUST in map(name_of, asked.requires)
-        by = f"{asked.backend} with {_SETUPTOOLS_RUST}" if rust else asked.backend
+        by = f"{asked.backend} with {_SETUPTOOLS_RUST}" if asked.of_rust else asked.backend
         raise UsageError(
             f"{revision.text!r}: features are cargo's, and this project is built by {by}, which "
             f"takes none from outside; write them where the project names its own, and compare "

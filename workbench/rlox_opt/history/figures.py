@@ -14,7 +14,7 @@
                                                 cells, of cells, runs, of runs: flags where
                                                 nothing changed (at 0, where others are in the
                                                 same record); inside, of inside: true ratios in
-                                                the interval
+                                                the interval; undecided: benchmarks
     bound(diff, cells) .1f                      the largest rate, in per cent, that the flags allow
     files d                                     the number of records in a folder
 
@@ -181,13 +181,15 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
         of_size = [row for row in rows if row.get("percent") == float(percent)]
         rows = [row for row in of_size if not row["percent"] or is_near(row)]
     made = [row for row in rows if "truth" in row]
-    runs = [[cell["verdict"] in FLAGGED for cell in row["cells"][arm].values()] for row in rows]
+    verdicts = [[cell["verdict"] for cell in row["cells"][arm].values()] for row in rows]
+    runs = [[verdict in FLAGGED for verdict in run] for run in verdicts]
     of = {
         "found": [slowed(row, arm)["verdict"] == "slower" for row in made],
         "beside": [cell["verdict"] in FLAGGED for row in made for cell in spared(row, arm)],
         "cells": [flag for run in runs for flag in run],
         "inside": [has_truth(row, slowed(row, arm)) for row in made],
         "runs": [any(run) for run in runs],
+        "undecided": [verdict == "undecided" for run in verdicts for verdict in run],
     }
     if kind == "made":
         return len(of["found"])

@@ -241,6 +241,7 @@ def trial(percent: float, truth: float, own: str, beside: str) -> dict[str, Any]
         ("bound(diff, beside) .1f", "75.1"),
         ("scored(diff, inside) d", "3"),
         ("scored(diff, of inside) d", "5"),
+        ("scored(diff, undecided) d", "2"),
     ],
 )
 def test_slowdowns_count_at_the_size_that_they_truly_have(asked: str, said: str) -> None:

@@ -27,11 +27,12 @@ class BaseCallback:
     Attributes: `n_calls`, vectorised steps that were reported to it; `num_timesteps`,
     environment steps of the trainer; `locals`, in `_on_step`: `actions` (of PPO as the policy drew
     them, with `clipped_actions` as the environment got them; of SAC as the environment got them,
-    with `buffer_actions` in [-1, 1]), `rewards` and `dones` as arrays `[n_envs]` (what is added to
-    `rewards` is learnt), `new_obs`, `infos` (a dictionary for each environment; where an episode
-    has ended with `episode`, its return `r` and length `l`, and `terminal_observation`), `env` and
-    `self`, the trainer; `training_env`, as the trainer's `get_env()`; `logger`. The trainer's
-    `_last_obs` are meanwhile the observations before the step, as rows.
+    with `buffer_actions` in [-1, 1]), `rewards` and `dones` as arrays `[n_envs]` (what is added in
+    place to `rewards` is learnt, except by SAC in a `VecNormalize`), `new_obs`, `infos` (a
+    dictionary for each environment; where an episode has ended with `episode`, its return `r` and
+    length `l`, and `terminal_observation`), `env` and `self`, the trainer; `training_env`, as the
+    trainer's `get_env()`; `logger`. The trainer's `_last_obs` are meanwhile the observations before
+    the step, as rows.
     """
 
     model: "Algorithm"

@@ -265,7 +265,7 @@ def _write_other(writer: "SummaryWriter", key: str, value: Any, step: int) -> No
     """Write a value that is no number: an array, a text, or one of Stable-Baselines3's classes,
     which are recognised by their attributes."""
     if _is_array(value):
-        writer.add_histogram(key, torch.as_tensor(value), step)
+        writer.add_histogram(key, value, step)
     elif hasattr(value, "figure"):
         writer.add_figure(key, value.figure, step, close=value.close)
     elif hasattr(value, "frames"):

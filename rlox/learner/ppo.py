@@ -98,9 +98,9 @@ class PPO(OnPolicy):
             normalize_images, optimizer_class, optimizer_kwargs; with use_sde full_std, use_expln
             and squash_output (actions go through tanh, and are scaled to the box).
         verbose: 1 prints figures.
-        seed: same seed, same result (on a CPU with the same number of threads, to the bit). It does
-            not seed the global streams of `random`, `numpy.random` and torch, as Stable-Baselines3
-            does: seed them for an environment that draws from these.
+        seed: same seed, same result (on a CPU with the same number of threads, to the bit).
+            Unlike in Stable-Baselines3 it does not seed the global streams of `random`,
+            `numpy.random` and torch: seed them for an environment that draws from these.
         device: where torch computes (default "cpu", or "auto", Stable-Baselines3's, with R10);
             "auto" is a GPU if there is one.
         n_envs: environments to make of an id (1; short form 8, or 32 with R11); other forms of

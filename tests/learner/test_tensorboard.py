@@ -95,3 +95,12 @@ def test_arrays_and_tensors_are_histograms_as_theirs_are(tmp_path):
     assert {*found["tensors"]} == {*expected["tensors"]}
     assert {*found["scalars"]} - {"time/fps"} == {*expected["scalars"]} == {"number"}
     assert ours.values["one"] == 2.0
+
+
+def test_an_array_that_torch_does_not_take_is_a_histogram_too(tmp_path):
+    logger = Logger(tmp_path)
+    logger.start("PPO", 0, 100, False)
+    logger.record("backwards", np.arange(3.0)[::-1])
+    logger.dump(step=7)
+    logger.stop()
+    assert read(tmp_path / "PPO_1").Tags()["histograms"] == ["backwards"]

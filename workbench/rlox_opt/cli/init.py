@@ -18,12 +18,12 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.project import interpreters, kinds, package_name, table, unmeasured
+from rlox_opt.project import blind, interpreters, kinds, package_name, table, unmeasured
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builders import pep517
 from rlox_opt.project.builds import Cargo, Command
 from rlox_opt.project.commits import WORKING_TREE
-from rlox_opt.project.project import Project
+from rlox_opt.project.project import Project, Settings
 from rlox_opt.project.suites import Suite, Suites, uncovered
 from rlox_opt.system import exits, files, output, schema
 from rlox_opt.system.exits import CANNOT_TELL, GOOD
@@ -38,14 +38,13 @@ examples:
   rlox-opt init --dry-run --json | jq .lacking
 
 Nothing is built, and nothing is fetched. Only --suite writes: the suite's name, where another one
-is found.
+is found and nothing is lacking.
 """
 
-# Sources of extensions, as patterns for git, which match in all folders.
-_COMPILED = (
-    *("*.c", "*.cc", "*.cpp", "*.h", "*.pxd", "*.pyx", "*.rs"),
-    *("*Cargo.lock", "*Cargo.toml"),
-)
+# Sources of extensions, as patterns for git, which match in all folders. A Cargo.toml is not among
+# them, since it may change for the sake of a bench alone.
+_COMPILED = (*(f"*{ending}" for ending in sorted(blind.COMPILED - {".rs"})), "*Cargo.lock")
+_BENCHES = ":(exclude,glob)**/benches/**"  # both sides have those of the same suite
 _OURS = "what rlox-opt runs by"
 
 
@@ -99,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.suite is not None:
         project, text = _chosen(project, arguments.suite)
     found = _found(project)
+    text = "" if found.lacking else text
     path = project.root / "pyproject.toml"
     if text and not arguments.dry_run:
         files.write(path, text)
@@ -172,8 +172,10 @@ def _found(project: Project) -> _Found:
     if suite:
         _suite(project, suite, found)
     if found.lacking:
+        if not suite and project.settings == Settings():
+            found.lacking = _elsewhere(project) or found.lacking
         return found
-    base, head = _sides(project)
+    base, head = _sides(project, suite)
     named = [name for name in found.benchmarks if project.compared.search(name)]
     found.command = f"rlox-opt diff {base} {head}"
     if suite and named:  # the module alone is read, by its ^
@@ -183,6 +185,15 @@ def _found(project: Project) -> _Found:
     if suite and head != WORKING_TREE and _is_new(project, suite, head):
         found.command += f" --suite {WORKING_TREE}"
     return found
+
+
+def _elsewhere(project: Project) -> list[str]:
+    """Where to start instead, if the root is no project and several below it have suites."""
+    below = kinds.below(project.top, project.within, project.files() or ())
+    if len(below) < 2:
+        return []
+    places = ", ".join(f"{folder.relative_to(project.within)}" for folder in below)
+    return [f"{project.root}: is no project; start rlox-opt in one of: {places}"]
 
 
 def _repository(project: Project, found: _Found) -> None:
@@ -199,13 +210,13 @@ def _repository(project: Project, found: _Found) -> None:
     found.known["repository"] = f"git, {on}{head[:10]}{changed}", f"{project.top}"
 
 
-def _sides(project: Project) -> tuple[str, str]:
+def _sides(project: Project, suite: Suite | None) -> tuple[str, str]:
     """The newest commit that changes sources, or otherwise what is measured, and the one before
     it."""
     commits = project.commits
     if not commits.ancestors("HEAD", 1):
         return "HEAD", WORKING_TREE
-    for paths in filter(None, (_sources(project), project.measured)):
+    for paths in filter(None, (_sources(project, suite), project.measured)):
         newest = commits.newest("HEAD", *paths)
         if newest == commits.resolve("HEAD").commit:
             break
@@ -214,16 +225,20 @@ def _sides(project: Project) -> tuple[str, str]:
     return "HEAD~1", "HEAD"
 
 
-def _sources(project: Project) -> tuple[str, ...]:
-    """Patterns for git of what a build surely takes: the package's folder, and sources of
-    extensions. What is measured besides may change no build, such as a list of changes. Empty where
-    the settings name what is measured, and where the package lies in no usual folder."""
+def _sources(project: Project, suite: Suite | None) -> tuple[str, ...]:
+    """Patterns for git of what a build most likely takes: the package's folder, and sources of
+    extensions. For benches of crates, sources in Rust count where they lie in the project, not
+    beside it, as those of bindings do. What is measured besides may change no build, such as a list
+    of changes. Empty where the settings name what is measured, and where the package lies in no
+    usual folder."""
     places = package_name.places(project.root, project.package)
     if project.settings.measured or not (places or package_name.is_crate(project.root)):
         return ()
     own = (f":(literal){project.within / place}" for place in places)
     left_out = (path for path in project.measured if path.startswith(":(exclude"))
-    return (*own, *_COMPILED, *left_out)
+    of_crates = suite is not None and suite.configuration.kind == "criterion"
+    rust = f"{unmeasured.as_it_is(project.within) if of_crates else ''}*.rs"
+    return (*own, *_COMPILED, rust, *left_out, _BENCHES)
 
 
 def _is_new(project: Project, suite: Suite, head: str) -> bool:
@@ -290,6 +305,11 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
     found.known["suite"] = f"{folder}, {functions}", where
     if of.kind == "criterion":
         return
+    if project.settings.build is not None:
+        its = "pyproject.toml, [tool.rlox-opt.build]"
+        found.known["environment"] = "that of rlox-opt itself", its
+        found.known["python"] = interpreters.running().version, _OURS
+        return
     extras = [f"the package's extra {extra}" for extra in of.extras]
     needs = ", ".join((*extras, *of.requirements)) or "nothing beside the package"
     if of.run_env:
@@ -300,23 +320,19 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
 
 
 def _python(project: Project, of: Configuration, where: str, found: _Found) -> None:
-    """The interpreter that a comparison takes. A build that the settings name has no environment,
-    and so runs by this one."""
-    running = interpreters.running()
-    if project.settings.build is not None:
-        found.known["python"] = running.version, _OURS
-        return
+    """The interpreter that a comparison takes."""
     requires = pep517.asked(lambda name: _text(project.top / of.project / name)).python
     try:
         python, note = interpreters.chosen("", of.pythons, requires)
     except UsageError as error:
         found.lacking.append(f"{error}")
         return
-    named = (f"{name.removesuffix('t')}." for name in of.pythons)
-    if any(f"{python.version}.".startswith(name) for name in named):
-        by = where
-    else:
-        by = _OURS if python == running else f"the project's requires-python, {requires}"
+    by = _OURS
+    if python != interpreters.running():
+        by = f"the project's requires-python, {requires}"
+    for name in of.pythons:
+        with contextlib.suppress(UsageError):
+            by = where if interpreters.named(name) == python else by
     found.known["python"] = python.version, by
     found.notes += filter(None, [note])
 

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from rlox_opt import Out
-from rlox_opt.cli import profile
 from rlox_opt.cli.help_text import HelpText
 from rlox_opt.cli.own_errors import ended, one_line
 from rlox_opt.harness.restarts import ContestError
@@ -99,7 +98,11 @@ def command_line(project: Project, verbs: Sequence[str] = VERBS) -> Parser:
 def _run(words: list[str], prog: list[str]) -> int:
     """Run the verb, whose name is added to `prog`."""
     project = Project.here()
-    words, rest = profile.split(words, project)
+    rest: list[str] = []
+    if words and words[0].startswith("profile"):  # also as kinds were called before
+        from rlox_opt.cli import profile
+
+        words, rest = profile.split(words, project)
     parser = command_line(project, words[:1] if words and words[0] in VERBS else VERBS)
     if any("\0" in word for word in words):
         parser.error("arguments: one holds a NUL character, which no name can")

@@ -24,6 +24,7 @@ MANIFEST = "Cargo.toml"
 CRITERIA = ("criterion", "codspeed-criterion-compat")
 """Crates that provide criterion: its own, and CodSpeed's, which is mostly renamed to criterion."""
 
+_OF_PYTHON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")
 _PASSED_OVER = {"target", "node_modules", "vendor"}
 _OF_CRITERION = re.compile(r"\b(codspeed_)?criterion(_compat|_group|_main)?\b|\bCriterion\b")
 _OTHERS = ("divan", "iai_callgrind", "gungraun", "iai", "tango_bench", "brunch", "bencher")
@@ -141,6 +142,12 @@ def before_build(folder: Path) -> tuple[str, ...]:
         if said:
             return (shlex.join(said),)
     return ()
+
+
+def of_python() -> dict[str, str]:
+    """The user's variables by which a crate that embeds Python finds it, when it is compiled and
+    when its benches run."""
+    return {name: os.environ[name] for name in _OF_PYTHON if name in os.environ}
 
 
 _LIBTEST = (

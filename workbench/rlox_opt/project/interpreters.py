@@ -69,7 +69,8 @@ def installed() -> tuple[Interpreter, ...]:
 
 
 def _in_order() -> Iterator[Interpreter]:
-    """The same ones. uv, which takes a second, is asked only where the running one does not do."""
+    """Those of `installed`, the running one first. uv, which takes a second, is asked only where
+    that one does not do."""
     yield running()
     yield from installed()
 

@@ -91,7 +91,7 @@ def _imported(root: Path, name: str, where: str) -> tuple[str, str]:
 
 def _modules(root: Path) -> Iterator[tuple[str, Path]]:
     """Modules and packages in the folders where packages usually lie."""
-    for source in _SOURCES:
+    for source in dict.fromkeys((*_SOURCES, *_of_maturin(root))):
         folder = root / source
         if not folder.is_dir() or (source and (folder / "__init__.py").exists()):
             continue
@@ -99,6 +99,16 @@ def _modules(root: Path) -> Iterator[tuple[str, Path]]:
             there = (path / "__init__.py").is_file() or (path.suffix == ".py" and path.is_file())
             if there and path.stem.isidentifier() and not _BESIDE.match(path.stem.lower()):
                 yield path.stem, path
+
+
+def _of_maturin(root: Path) -> list[str]:
+    """The folder from which maturin takes packages, where the project names it."""
+    with contextlib.suppress(NotReadError):
+        table = schema.read(root / "pyproject.toml", dict[str, Any])
+        named = _in(table, "tool", "maturin", "python-source")
+        if isinstance(named, str) and not Path(named).is_absolute():
+            return [named]
+    return []
 
 
 def _of_setup_cfg(path: Path) -> str:

@@ -47,7 +47,7 @@ def everything_but(
     return (
         ".",
         *(f":(exclude,literal){path}" for path in left_out),
-        *(f":(exclude,glob){_as_it_is(top)}{name}" for top in tops for name in _FILES),
+        *(f":(exclude,glob){as_it_is(top)}{name}" for top in tops for name in _FILES),
     )
 
 
@@ -64,7 +64,7 @@ def _within(home: PurePosixPath, state: str, names: Sequence[str]) -> Iterator[s
     return (path for path in paths if not path.startswith(("../", "/")))
 
 
-def _as_it_is(folder: PurePosixPath) -> str:
+def as_it_is(folder: PurePosixPath) -> str:
     """A folder as the beginning of a git pattern."""
     text = "" if folder == PurePosixPath() else f"{folder}/"
     return re.sub(r"([*?[\\])", r"\\\1", text)

@@ -4,6 +4,7 @@ a calibration."""
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,9 +26,15 @@ if TYPE_CHECKING:
 _OF_MEMORY = {"slower": "more", "faster": "less"}
 _COUNTED = {"instructions": "instr.", "allocations": "alloc."}
 _ORDER = ("slower", "faster", "undecided", "same")
-# Up to so many benchmarks with the same failure are listed one by one, and so many reasons why some
-# are skipped. Of many, such as those for which there was no time, so many are named.
+# Up to so many skipped benchmarks, and otherwise reasons of skips, have lines of their own. Of
+# more, and of those for which there was no time, so many are named.
 _EACH, _FIRST = 5, 3
+_FILE = re.compile(r"\.py(::|$)")  # in the name of a part: a file of pytest's
+_NOT_THERE = re.compile(r"^FileNotFoundError\b|\bNo such file or directory\b")
+_REMEDY = (
+    "; only what git has is in its folder: commit the file, or name it by an absolute path in an "
+    "environment variable"
+)
 
 
 def show(found: ComparedBuilds) -> None:
@@ -81,7 +88,7 @@ def markdown(found: ComparedBuilds) -> Iterator[str]:
     if moved:
         yield from _markdown_table(found, moved)
     if same:
-        yield f"<details><summary>{len(same)} the same</summary>\n"
+        yield f"<details><summary>{len(same)} same</summary>\n"
         yield from _markdown_table(found, same)
         yield "\n</details>"
     yield from (f"- {line}" for line in not_measured(found))
@@ -147,11 +154,17 @@ def _skipped(skipped: Mapping[str, Failure]) -> Iterator[str]:
 def _broken(broken: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """A line for each unreadable part of the suite."""
     for part in dict.fromkeys(part for of in broken.values() for part in of):
-        told = {side: of[part] for side, of in broken.items() if part in of}
+        reasons = {side: of[part] for side, of in broken.items() if part in of}
+        told = {side: f"{reason}{_remedy(part, reason)}" for side, reason in reasons.items()}
         if len({*told.values()}) == 1:
             yield f"{part}: cannot be read in {' and '.join(told)}: {next(iter(told.values()))}"
         else:
             yield from (f"{part}: cannot be read in {side}: {of}" for side, of in told.items())
+
+
+def _remedy(part: str, reason: str) -> str:
+    """What the user can do about data that git does not have."""
+    return _REMEDY if _FILE.search(part) and _NOT_THERE.search(reason) else ""
 
 
 def closing(found: ComparedBuilds) -> Iterator[str]:

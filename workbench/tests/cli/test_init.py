@@ -97,6 +97,15 @@ def test_a_commit_that_changes_sources_comes_before_one_that_may_change_no_build
     assert "rlox-opt diff HEAD~1 HEAD --bench" in rlox_opt("init").stdout
 
 
+def test_the_folder_that_maturin_takes_packages_from_has_sources(here: Path) -> None:
+    files = {name: text for name, text in FILES.items() if name != "my_thing.py"}
+    table = f"{PYPROJECT}\n[tool.maturin]\npython-source = 'py_src'\n"
+    make(here, {**files, "pyproject.toml": table, "py_src/my_thing/__init__.py": ""})
+    changed = commit(here, {"py_src/my_thing/inner.py": "x = 1\n"})[:10]
+    commit(here, {"CHANGES": "More.\n"})
+    assert f"rlox-opt diff {changed}~1 {changed} --bench" in rlox_opt("init").stdout
+
+
 def test_where_no_commit_changes_sources_one_that_changes_anything_measured_is_taken(
     here: Path,
 ) -> None:
@@ -127,6 +136,7 @@ def test_a_project_with_a_build_of_its_own_runs_by_the_python_of_this_process(he
     said = json.loads(rlox_opt("init", "--json").stdout)
     own = {"is": running().version, "from": "what rlox-opt runs by"}
     assert (said["known"]["python"], said["lacking"]) == (own, [])
+    assert said["known"]["environment"]["is"] == "that of rlox-opt itself"
 
 
 def test_from_a_folder_within_the_same_is_found(

@@ -1,9 +1,11 @@
 """What `rlox-opt init` and `diff` say of a project in Rust, before anything is compiled."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from asv_projects import PYPROJECT
 from command_line import rlox_opt
 from small_projects import repository
 
@@ -50,6 +52,44 @@ def test_a_crate_is_found_with_its_benches_and_the_command_to_run(here: Path) ->
     assert "rlox-opt diff HEAD~1 HEAD --bench '^sums::'" in done.stdout
     if shutil.which("cargo"):
         assert done.returncode == 0, done.stderr
+
+
+def within(folder: str, files: Mapping[str, str] = FILES) -> dict[str, str]:
+    return {f"{folder}/{name}": text for name, text in files.items()}
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no cargo")
+def test_a_commit_that_changes_benches_or_other_crates_alone_is_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benches = {"Cargo.toml": f"{CRATE}# more\n", "benches/sums.rs": f"{SOURCE}// more\n"}
+    _, changed, *_ = repository(
+        tmp_path,
+        within("core"),
+        {"core/src/lib.rs": "pub fn more() {}"},
+        within("core", benches),
+        {"bindings/src/lib.rs": "pub fn other() {}"},
+    )
+    monkeypatch.chdir(tmp_path / "core")
+    expected = f"rlox-opt diff {changed[:10]}~1 {changed[:10]} --bench '^sums::'"
+    assert expected in rlox_opt("init").stdout
+
+
+def test_above_several_projects_it_is_told_where_to_start_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = {"pyproject.toml": PYPROJECT, "tests/test_it.py": "def test_it(benchmark): ...\n"}
+    repository(tmp_path, {**within("core"), **within("bindings", python)})
+    monkeypatch.chdir(tmp_path)
+    done = rlox_opt("init")
+    assert done.returncode == 2
+    assert done.stderr.endswith(": is no project; start rlox-opt in one of: bindings, core\n")
+    assert done.stderr.count("\n") == 1
+    done = rlox_opt("init", "--suite", "core")
+    assert done.returncode == 2
+    assert "no package to measure is known" in done.stderr
+    assert "written" not in done.stdout
+    assert not (tmp_path / "pyproject.toml").exists()
 
 
 def test_without_cargo_it_is_told_before_anything_is_done(

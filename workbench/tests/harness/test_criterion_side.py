@@ -5,7 +5,8 @@ files."""
 import json
 import math
 import random
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 import pytest
 from python_scripts import script
@@ -14,6 +15,8 @@ from rlox_opt.harness import side_processes
 from rlox_opt.harness.packages import Failure, Packages, Reading
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.side_processes import Side, Suite
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.kinds.criterion import Criterion
 
 PROGRAM = '''
 """{help}"""
@@ -206,6 +209,26 @@ def test_a_program_that_does_not_list_is_told_with_its_reason(tmp_path: Path) ->
     listed = both.listed()["base"]
     assert not listed.benchmarks
     assert "no such CPU" in listed.broken["toy"]
+
+
+def test_where_a_file_is_lacking_it_is_told_how_to_have_it(tmp_path: Path) -> None:
+    base = side(tmp_path, 1.0)
+    script(base.folder / "toy", "open('data/not-in-git.txt')\n")
+    both = packages(base, side(tmp_path, 1.5))
+    reason = both.listed()["base"].broken["toy"]
+    assert "before-build under [package.metadata.rlox-opt] of Cargo.toml" in reason
+
+
+def test_a_program_has_the_users_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", "/the/user's")
+    both = packages(side(tmp_path, 1.0), side(tmp_path, 1.5))
+    for of in both.sides.values():
+        script(of.folder / "toy", "import os\nprint(os.environ['VIRTUAL_ENV'] + ': benchmark')\n")
+    top = PurePosixPath()
+    asked = Configuration(top / "Cargo.toml", top, top, kind="criterion")
+    told = Criterion().laid_out(tmp_path, asked, (), tmp_path).settings
+    both.suite = replace(both.suite, settings=told)
+    assert [*both.names("time")] == ["toy::/the/user's"]
 
 
 def test_no_result_is_left_where_a_side_ran(tmp_path: Path) -> None:

@@ -110,31 +110,35 @@ def test_ways_to_write_a_benchmark(tmp_path: Path) -> None:
 CHILD = """
 import os, subprocess, sys
 
-def child(benchmark, code, **more):
+def child(benchmark, *words, **more):
     # In the working folder lie the sources beside the tests.
-    benchmark(subprocess.run, [sys.executable, "-c", code], check=True, **more)
+    benchmark(subprocess.run, [sys.executable, *words], check=True, **more)
 
 BUILT = "import thing; assert thing.work([1]) == -1"
 
 def test_beside_the_sources(benchmark):
-    child(benchmark, BUILT)
+    child(benchmark, "-c", BUILT)
+
+def test_of_a_module(benchmark):
+    child(benchmark, "-m", "asks")
 
 def test_elsewhere(benchmark, tmp_path):
-    child(benchmark, BUILT, cwd=tmp_path)
+    child(benchmark, "-c", BUILT, cwd=tmp_path)
 
 def test_without_our_variables(benchmark, tmp_path):
     env = {"PYTHONPATH": os.environ["PYTHONPATH"]}
-    child(benchmark, BUILT, cwd=tmp_path, env=env)
+    child(benchmark, "-c", BUILT, cwd=tmp_path, env=env)
 
 def test_what_the_environment_runs_first(benchmark, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.theirs = True")
     env = {**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}{os.pathsep}{tmp_path}"}
-    child(benchmark, f"import sys; assert sys.theirs; {BUILT}", env=env)
+    child(benchmark, "-c", f"import sys; assert sys.theirs; {BUILT}", env=env)
 """
 
 
 def test_a_python_that_a_test_starts_finds_what_was_built(tmp_path: Path) -> None:
-    with asked(tmp_path, CHILD) as ask:
+    asks = {"asks.py": "import thing\n\nassert thing.work([1]) == -1\n"}
+    with asked(tmp_path, CHILD, more=asks) as ask:
         for name in names(ask):
             assert prepared(ask, name) == 0
             assert ask("forget", 1) is None
@@ -311,6 +315,7 @@ def test_sides_take_turns_and_each_has_its_own_package(tmp_path: Path) -> None:
 # In the source, in what was built, and tests that tell which of both they have.
 MODULE = "WHERE = '{where}'\n"
 IN_TESTS = """
+import subprocess, sys
 from ..core import WHERE
 from ..sub import core as of_sub
 from .helpers import WHERE as of_helpers
@@ -318,6 +323,9 @@ from .helpers import WHERE as of_helpers
 def test_in_tests(benchmark, of_conftest):
     assert benchmark(lambda: WHERE) == of_sub.WHERE == "built"
     assert of_helpers == of_conftest == "source"
+    code = "from thing.core import WHERE as core; from thing.tests.helpers import WHERE as own; "
+    code += "assert (core, own) == ('built', 'source')"
+    subprocess.run([sys.executable, "-c", code], check=True)
 """
 IN_SUB = """
 from thing.sub.core import WHERE

@@ -117,9 +117,9 @@ def test_commits_share_the_folder_into_which_their_back_end_compiles_rust(
     small_projects.wheel(tmp_path / "index", "maturin", "1.0")
     tells = 'told = os.environ["CARGO_TARGET_DIR"]; files["told.py"] = f"TOLD = {told!r}".encode()'
     table = small_projects.PYPROJECT.replace("requires = []", 'requires = ["maturin"]')
-    files = own(more=tells, **{"zips.py": ZIPS, "pyproject.toml": table})
+    files = own(more=tells, **{"setup.py": ZIPS, "pyproject.toml": table})
     (first,) = repository(tmp_path / "thing", files)
-    project = builds(tmp_path / "thing", build_command=("python zips.py {build_cache_dir}",))
+    project = builds(tmp_path / "thing", build_command=("python setup.py {build_cache_dir}",))
     built = project.build(of(first))
     folder = project.folder / f"target-{running().abi}"
     assert said(built, "import told; print(told.TOLD)") == str(folder)
@@ -129,6 +129,8 @@ def test_commits_share_the_folder_into_which_their_back_end_compiles_rust(
     ("requires", "command", "shared"),
     [
         ("setuptools-rust", "pip wheel .", True),
+        ("maturin", "python -mpip wheel .", True),
+        ("maturin", "make wheel", False),
         ("setuptools", "pip wheel .", False),
         ("maturin", "cargo build --release", False),
         ("maturin", "cp target/wheels/thing.whl {build_cache_dir}", False),

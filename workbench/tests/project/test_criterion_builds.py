@@ -186,6 +186,16 @@ def test_what_is_built_is_kept_and_what_differs_is_built_anew(tmp_path: Path, no
     assert compiled(notes) == 2
 
 
+def test_with_another_python_around_it_a_crate_is_built_anew(
+    tmp_path: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by = builder(tmp_path / "repo", commit("// lib", "first"))
+    by.build(resolved(by, "HEAD"), None)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    by.build(resolved(by, "HEAD"), None)
+    assert compiled(notes) == 2
+
+
 def test_a_side_without_a_lock_has_the_versions_of_the_other(tmp_path: Path) -> None:
     by = builder(tmp_path / "repo", commit("// old", "first"), commit("// new", "first"))
     base = by.build(resolved(by, "HEAD~1"), None)

@@ -72,3 +72,12 @@ def test_of_many_reasons_the_rare_ones_are_told_together() -> None:
     *told, last = skipped(*(f"n is {number}" for number in range(10)))
     assert told == [f"{name}: skipped: n is {number}" for number, name in enumerate("abcde")]
     assert last == "skipped for other reasons: f, g, h and 2 more"
+
+
+def test_where_a_file_of_tests_lacks_data_it_is_told_how_to_have_it() -> None:
+    reason = "FileNotFoundError: [Errno 2] No such file or directory: 'data/big.txt'"
+    of_both = {side: {"tests/test_it.py": reason} for side in ("base", "head")}
+    (said,) = verdicts._broken(of_both)
+    assert said.startswith(f"tests/test_it.py: cannot be read in base and head: {reason}; only ")
+    (said,) = verdicts._broken({"head": {"tests/test_it.py": "ImportError: no such name"}})
+    assert said == "tests/test_it.py: cannot be read in head: ImportError: no such name"

@@ -1,7 +1,7 @@
 """A process that runs criterion benchmarks of one build of a project.
 
 It is started as `python rlox_opt_criterion_side.py SETTINGS`, and has the settings and the commands
-of `rlox_opt_side`.
+of `rlox_opt_side`. The settings may have one more key: `"env"`, variables for the bench programs.
 
 The side's folder holds the compiled bench programs, and `benches.json` says what each is called
 and where it runs. A call of a benchmark is a short run of its program with that benchmark alone,
@@ -61,6 +61,11 @@ _NO_ANALYSIS = ("--noplot", "--nresamples", "100")
 _LISTED = re.compile(r"^(.+): bench(?:mark)?$")  # "bench" before criterion 0.4
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")  # what a regular expression of Rust may escape
 _OF_CARGO = {"CRITERION_HOME", "CARGO_CRITERION_PORT", "CARGO_TARGET_DIR"}
+_NOT_THERE = re.compile(r"No such file or directory|\bNotFound\b|FileNotFoundError")
+_REMEDY = (
+    "; only what git has is in its folder: before-build under [package.metadata.rlox-opt] of "
+    "Cargo.toml can fetch more"
+)
 _TAIL_LINES = 6
 _LIST_S = 100.0
 
@@ -93,8 +98,8 @@ class Side:
 
     pin = staticmethod(pin)
 
-    def __init__(self, folder: str) -> None:
-        self._folder = Path(folder)
+    def __init__(self, folder: str, env: dict[str, str]) -> None:
+        self._folder, self._lent = Path(folder), env
         told = json.loads((self._folder / "benches.json").read_text(encoding="utf-8"))
         self._benches = [Bench(**each) for each in told]
         self._listed: dict[str, list[str]] = {}  # criterion's own ids, by program
@@ -113,7 +118,8 @@ class Side:
             try:
                 names = [f"{prefix}{id_}" for id_ in self._ids(bench)]
             except Exception as error:
-                broken[bench.name] = self.short(f"{error}")
+                remedy = _REMEDY if _NOT_THERE.search(f"{error}") else ""
+                broken[bench.name] = self.short(f"{error}") + remedy
             else:
                 there.update((name, ["timeraw", None, None]) for name in names)
         return [{"benchmarks": there, "broken": broken}]
@@ -203,7 +209,7 @@ class Side:
         cargo's target folder, so both variables name `home`."""
         own = {name: value for name, value in os.environ.items() if name not in _OF_CARGO}
         told = {} if home is None else {"CRITERION_HOME": home, "CARGO_TARGET_DIR": home}
-        return {**own, **bench.env, **told}
+        return {**own, **self._lent, **bench.env, **told}
 
     def _run(self, bench: Bench, id_: str, quick: bool, limit_s: float | None = None) -> Ran:
         how = _QUICK if quick else self._brief[bench.program]
@@ -296,9 +302,10 @@ def _seconds(home: Path) -> float:
 
 def main(settings: str) -> None:
     """Answer the commands on stdin until it ends."""
-    (of,) = json.loads(settings)["sides"]
+    told = json.loads(settings)
+    (of,) = told["sides"]
     serve(
-        lambda: Side(of["folder"]),
+        lambda: Side(of["folder"], told.get("env", {})),
         lambda side, error: side.short(f"{type(error).__name__}: {error}"),
     )
 

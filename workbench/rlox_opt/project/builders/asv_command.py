@@ -30,6 +30,9 @@ _FALSE = ("0", "false", "no", "off", "f", "n")  # as pip reads variables
 # Variables by which pip and uv, which commands may call, get versions for isolated builds too.
 _CONSTRAINTS = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT")
 _TARGET = "CARGO_TARGET_DIR"
+_FRONT_END = re.compile(
+    r"(?:^|[\s/])(?:pip3?|uv|maturin)\s|-m\s*(?:pip|build|uv|maturin)\b|\bsetup\.py\b"
+)
 
 
 class Names(NamedTuple):
@@ -64,11 +67,11 @@ def variables(
 ) -> dict[str, str]:
     """The variables to run the commands of a build with: a file of `constraints`, and cargo's
     `target` folder, which all commits share so that each compiles only what it changed. This
-    process's own one counts before it, and a command that names cargo or a folder `target` may look
-    into the checkout for what is compiled."""
+    process's own one counts before it. Other commands than those of known front-ends may look into
+    the checkout for what is compiled."""
     told = dict.fromkeys(_CONSTRAINTS, str(constraints))
-    looks = {"cargo", "target"} & named_in(*commands)
-    if asked.of_rust and not looks and _TARGET not in os.environ:
+    known = all(map(_FRONT_END.search, commands)) and not {"cargo", "target"} & named_in(*commands)
+    if asked.of_rust and known and _TARGET not in os.environ:
         told[_TARGET] = str(target)
     return told
 

@@ -171,7 +171,8 @@ class ByCriterion:
         made = cargo_told.made(self.commits.root, checkout, sources, seeds.values())
         features = "own" if revision.features is None else ",".join(sorted(revision.features))
         before = self.configuration.build_command
-        parts = [_FORM, features, *before, *sources, *suite, *made.values(), *seeds]
+        python = [f"{name}={value}" for name, value in bench_targets.of_python().items()]
+        parts = [_FORM, features, *before, *sources, *suite, *made.values(), *seeds, *python]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS]
 
 

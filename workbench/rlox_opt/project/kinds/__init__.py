@@ -8,10 +8,10 @@ named, every kind is asked what it finds.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.project import asv_files
+from rlox_opt.project import asv_files, bench_targets, package_name
 from rlox_opt.project.asv_configuration import NAMES, Configuration
 from rlox_opt.project.asv_files import NoSuiteError
 from rlox_opt.project.kinds.asv import Asv
@@ -21,7 +21,7 @@ from rlox_opt.project.kinds.kind import Kind
 from rlox_opt.project.kinds.pytest_benchmarks import Pytest
 from rlox_opt.system.usage import UsageError
 
-__all__ = ["ASV", "OTHERS", "Kind", "chosen", "names", "of", "taking"]
+__all__ = ["ASV", "OTHERS", "Kind", "below", "chosen", "names", "of", "taking"]
 
 OTHERS: tuple[Kind, ...] = (OfCommands(), Pytest(), Criterion())
 """All kinds but asv's, in the order in which they are asked."""
@@ -77,3 +77,29 @@ def chosen(
         )
     ((kind, path),) = found
     return kind.suite(top, root, path)
+
+
+def below(top: Path, root: PurePosixPath, listed: Sequence[str]) -> list[PurePosixPath]:
+    """The folders of projects with suites among the files `listed`, where `root` is no project
+    itself; no folder within another one."""
+    manifests = {*asv_files.BUILT_BY, bench_targets.MANIFEST}
+    folders = {path.parent for path in map(PurePosixPath, listed) if path.name in manifests}
+    found: list[PurePosixPath] = []
+    for folder in sorted(of for of in {root, *folders} if of.is_relative_to(root)):
+        if any(folder.is_relative_to(of) for of in found):
+            continue
+        if package_name.is_project(top / folder) or package_name.is_crate(top / folder):
+            if folder == root:
+                return []
+            found += [folder] if _has_any(top, folder, listed) else []
+    return found
+
+
+def _has_any(top: Path, root: PurePosixPath, listed: Sequence[str]) -> bool:
+    try:
+        chosen(top, root, listed=listed)
+    except NoSuiteError:
+        return False
+    except UsageError:
+        pass  # it has several, or a broken one
+    return True

@@ -58,4 +58,6 @@ class Criterion:
     def laid_out(
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path
     ) -> Suite:
-        return Suite(suite, program="rlox_opt_criterion_side.py", fresh=True)
+        # The process that starts the programs lacks some of these, as they are not for its Python.
+        told = {"env": bench_targets.of_python()}
+        return Suite(suite, (), "rlox_opt_criterion_side.py", told, fresh=True)

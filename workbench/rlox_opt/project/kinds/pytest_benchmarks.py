@@ -59,6 +59,7 @@ class Pytest:
         taken = pytest_requires.found(top / root)
         if not taken.source and home != top / root:
             taken = pytest_requires.found(home)
+        taken = pytest_requires.with_imported(taken, pytest_source.python_files(top / path))
         listed = ", ".join(taken.requirements)
         said = f"as {taken.source} says" if taken.source else "for nothing names what tests require"
         note = f"{path}: its environment has {listed}, {said}; --with NAME adds to it"

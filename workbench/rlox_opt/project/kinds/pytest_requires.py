@@ -5,7 +5,8 @@ the first that names either."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError, read_text
 
 _PLUG_INS = {"pytest-benchmark", "pytest-codspeed", "pytest-speed"}
+_MODULE = re.compile(r"\bpytest_(?:benchmark|codspeed)\b")
 _RUNNER = "pytest>=7"
 _DEEPEST = 8
 
@@ -38,6 +40,17 @@ def found(root: Path) -> Taken:
     every = [each for of in chosen for each in of.requirements]
     more = [] if with_pytest else [_RUNNER]
     return Taken((*dict.fromkeys([*every, *more]),), " and ".join(of.source for of in chosen))
+
+
+def with_imported(taken: Taken, files: Iterable[Path]) -> Taken:
+    """The same, with the plug-ins whose modules files of the suite name. They are switched off, but
+    an import of one must not fail."""
+    text = "\n".join(map(_text, files))
+    lacking = {_name(module) for module in _MODULE.findall(text)} - _names(taken)
+    if not lacking:
+        return taken
+    source = " and ".join(filter(None, (taken.source, "an import in the suite")))
+    return Taken((*taken.requirements, *sorted(lacking)), source)
 
 
 def _names(of: Taken) -> set[str]:
@@ -103,13 +116,14 @@ def _of_poetry(of: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _of_file(path: Path) -> Iterator[str]:
     """The distributions in a file of requirements and in the files that it includes."""
+    lines = requirement_files.lines(str(path), lambda file: _text(Path(file)))
+    return filter(_name, lines)
 
-    def text(file: str) -> str:
-        with contextlib.suppress(NotReadError):
-            return read_text(Path(file), errors="replace")
-        return ""
 
-    return filter(_name, requirement_files.lines(str(path), text))
+def _text(path: Path) -> str:
+    with contextlib.suppress(NotReadError):
+        return read_text(path, errors="replace")
+    return ""
 
 
 def _name(text: str) -> str:

@@ -33,13 +33,13 @@ class _File:
 
 def files(folder: Path, listed: Iterable[Path] | None = None) -> list[Path]:
     """The files with benchmarks in a folder, or among those listed; for a file, that file."""
-    return [*_found(_python_files(folder) if listed is None else listed)]
+    return [*_found(python_files(folder) if listed is None else listed)]
 
 
 def benchmarks(suite: Path, root: Path) -> list[str]:
     """The names of the benchmarks in a folder or file, as pytest has them from its root, without
     parameters, in the source's order."""
-    found = _found(_python_files(suite))
+    found = _found(python_files(suite))
     return [
         f"{path.relative_to(root)}::{name}" for path, of in found.items() for _, name in of.tests
     ]
@@ -48,7 +48,7 @@ def benchmarks(suite: Path, root: Path) -> list[str]:
 def uncovered(suite: Path, root: Path) -> list[str]:
     """Tests with the fixture that pytest's usual names never collect, one sentence each."""
     told = []
-    for path, of in _found(_python_files(suite)).items():
+    for path, of in _found(python_files(suite)).items():
         where = f"{path.relative_to(root)}"
         if of.tests and not _FILES.fullmatch(path.name):
             told.append(
@@ -59,7 +59,8 @@ def uncovered(suite: Path, root: Path) -> list[str]:
     return told
 
 
-def _python_files(suite: Path) -> list[Path]:
+def python_files(suite: Path) -> list[Path]:
+    """The Python files in a folder, without those of tools and builds; for a file, that file."""
     if not suite.is_dir():
         return [suite] if suite.is_file() and suite.suffix == ".py" else []
     return sorted(
@@ -111,8 +112,10 @@ def _read(of: _File, body: list[ast.stmt], within: str, names: set[str], marked:
 
 
 def _is_fixture(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
+    # What a decorator is called with may name anything, such as a parameter `fixture`.
     return isinstance(node, _Function) and any(
-        _IS_FIXTURE.search(ast.unparse(of)) for of in node.decorator_list
+        _IS_FIXTURE.search(ast.unparse(of.func if isinstance(of, ast.Call) else of))
+        for of in node.decorator_list
     )
 
 

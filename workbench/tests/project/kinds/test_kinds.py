@@ -96,6 +96,38 @@ def test_the_source_tells_benchmarks_and_what_is_never_collected(tmp_path: Path)
     assert Pytest().uncovered(suite) == []
 
 
+DECORATED = """
+import pytest
+
+@pytest.mark.parametrize("fixture", ["a", "b"])
+def test_dumps(benchmark, fixture): ...
+
+@pytest.mark.skipif(True, reason="needs fixture data")
+def test_loads(benchmark): ...
+"""
+
+
+def test_a_decorator_that_only_names_a_fixture_makes_none(tmp_path: Path) -> None:
+    write(tmp_path, {"pyproject.toml": PYPROJECT, "tests/test_it.py": DECORATED})
+    names = [f"tests/test_it.py::{name}" for name in ("test_dumps", "test_loads")]
+    assert Pytest().benchmarks(tmp_path / "tests") == names
+
+
+@pytest.mark.parametrize(
+    "line", ["from pytest_codspeed import Fixture", 'pytest.importorskip("pytest_codspeed")']
+)
+def test_a_plug_in_that_the_suite_imports_is_among_what_it_requires(
+    line: str, tmp_path: Path
+) -> None:
+    group = "[dependency-groups]\na = ['pytest', 'numpy']\n"
+    write(tmp_path, {"pyproject.toml": group, "tests/test_it.py": f"{line}\n{TIMED}"})
+    found = kinds.chosen(tmp_path, TOP)
+    assert found.requirements == ("pytest", "numpy", "pytest-codspeed")
+    assert "as the dependency group a and an import in the suite says" in found.notes[0]
+    write(tmp_path, {"pyproject.toml": group.replace("numpy", "pytest_codspeed>=3")})
+    assert kinds.chosen(tmp_path, TOP).requirements == ("pytest", "pytest_codspeed>=3")
+
+
 EXTRAS = """
 [project]
 name = "My.Thing"

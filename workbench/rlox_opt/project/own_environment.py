@@ -17,7 +17,7 @@ from typing import TypeVar
 from rlox_opt.project import checkouts, releases
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, forget_oldest, told_of_lacking
 from rlox_opt.project.asv_configuration import Configuration
-from rlox_opt.project.builders import asv_command, pep517, wheels
+from rlox_opt.project.builders import asv_command, cargo_locks, pep517, wheels
 from rlox_opt.project.commits import Commits, Revision, as_usage_error
 from rlox_opt.project.environments import (
     Environment,
@@ -111,14 +111,8 @@ class OwnEnvironment:
         wanted, left_out = known(asks.requirements, asks.not_pip, named, self.suite)
         needed = (*needed_by(self.suite), *needs)
         pins = tuple(like.made.get("environment", "").splitlines()) if like else ()
-        environment = self._environment(
-            revision,
-            interpreter,
-            wanted,
-            needed,
-            Environment(Path(), pins),
-            built.name,
-        )
+        fixed = Environment(Path(), pins)
+        environment = self._environment(revision, interpreter, wanted, needed, fixed, built.name)
         notes += [note, *left_out, *environment.notes, *self._offered(asked, environment)]
         notes.append(built.made.get(_LACKING, ""))
         if self.package not in built.packages:
@@ -191,7 +185,7 @@ class OwnEnvironment:
             project = checkout / self.configuration.project
             return pep517.build(revision, project, checkout, of, pins, env, out, log, _LIMIT_S)
 
-        return self._kept(revision, of, made, build, told.get("MATURIN_PEP517_ARGS", ""))
+        return self._kept(revision, of, made, build, told.get("MATURIN_PEP517_ARGS", ""), like)
 
     def _fixed(
         self,
@@ -292,7 +286,7 @@ class OwnEnvironment:
             return out / "package"
 
         how = "\n".join((asks.distribution, *asks.build_command, *asks.install_command))
-        return self._kept(revision, of, made, build, how)
+        return self._kept(revision, of, made, build, how, like)
 
     def _kept(
         self,
@@ -301,13 +295,16 @@ class OwnEnvironment:
         made: dict[str, str],
         build: Callable[[Path, Path, Path], Path],
         how: str,
+        like: Artefact | None,
     ) -> tuple[Path, wheels.Built]:
         """The wheel of a revision: the one that is kept for the same sources and build, or what
-        `build` makes in a checkout."""
+        `build` makes in a checkout, with the crates of the other side, `like`."""
         asks = self.configuration
         made["variables"] = " ".join(wheels.variables(asks.build_env))
         made["compilers"] = wheels.compilers(self.commits.root)
-        key = _digest(self._sources(revision), str(asks.project), of.title, how, *made.values())
+        locks = cargo_locks.of(like)
+        parts = self._sources(revision), str(asks.project), of.title, how
+        key = _digest(*parts, *made.values(), *locks.values())
         place, log = self.folder / f"wheel-{key}", self.folder / f"wheel-{key}.log"
         source = self.commits.repository()
         with checkouts.alone(self.folder) as lock:
@@ -318,11 +315,13 @@ class OwnEnvironment:
                 made[_LACKING] = "; ".join(lacking)
                 if built is None or built.made[_LACKING] != made[_LACKING]:
                     with scratch(self.folder) as out, told_of_lacking(lacking):
+                        cargo_locks.lay(locks, checkout)
                         wheel = build(checkout, out, log)
                         if wheel.is_dir():
                             built = wheels.described(wheel.parent, revision.commit, made, place)
                         else:
                             built = wheels.keep(wheel, of.path, revision.commit, made, place)
+                        cargo_locks.keep(checkout, place)
             forget_oldest(self.folder)
         return place, built
 

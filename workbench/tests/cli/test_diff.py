@@ -260,7 +260,7 @@ def test_a_table_for_a_pull_request_has_a_row_for_each_that_moved() -> None:
         ("| `1`", "same"),
     ]
     assert rows[0][1] == "1.105 (1.105–1.106)"
-    assert "<details><summary>1 the same</summary>\n" in lines
+    assert "<details><summary>1 same</summary>\n" in lines
     assert "- broken: fails in head: no" in lines
 
 

@@ -229,14 +229,15 @@ def test_a_command_that_fails_or_leaves_nothing_is_told(
         project.builds.build(Revision(f"{commit}+x", commit, ("x",)))
 
 
-def test_a_plug_in_that_does_not_load_is_named(
+def test_a_plug_in_that_does_not_load_is_named_by_the_verb_that_needs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy_projects.write(tmp_path)
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "options.py").write_text("import no_such_module\n")
     monkeypatch.chdir(tmp_path)
-    done = rlox_opt("list")
+    assert "does not load" not in rlox_opt("list").stderr
+    done = rlox_opt("profile", "train", "run")
     assert done.returncode == 2
     assert "workloads/options.py: does not load: ModuleNotFoundError" in done.stderr
     assert done.stderr.count("\n") == 1

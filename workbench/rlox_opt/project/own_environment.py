@@ -302,13 +302,14 @@ class OwnEnvironment:
         asks = self.configuration
         made["variables"] = " ".join(wheels.variables(asks.build_env))
         made["compilers"] = wheels.compilers(self.commits.root)
-        locks = cargo_locks.of(like)
-        parts = self._sources(revision), str(asks.project), of.title, how
-        key = _digest(*parts, *made.values(), *locks.values())
+        sources = self._sources(revision)
+        locks = cargo_locks.lent(like, sources)
+        parts = sources, str(asks.project), of.title, how
+        key = _digest(*parts, *made.values(), *locks, *locks.values())
         place, log = self.folder / f"wheel-{key}", self.folder / f"wheel-{key}.log"
         source = self.commits.repository()
         with checkouts.alone(self.folder) as lock:
-            built = wheels.kept(place)
+            built = wheels.kept(place) if cargo_locks.are_noted(place) else None
             if built is None or built.made.get(_LACKING):
                 with as_usage_error():
                     checkout, lacking = checkouts.moved(self.folder, lock, source, revision.commit)
@@ -321,7 +322,7 @@ class OwnEnvironment:
                             built = wheels.described(wheel.parent, revision.commit, made, place)
                         else:
                             built = wheels.keep(wheel, of.path, revision.commit, made, place)
-                        cargo_locks.keep(checkout, place)
+                        cargo_locks.note(checkout, place)
             forget_oldest(self.folder)
         return place, built
 

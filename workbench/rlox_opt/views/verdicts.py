@@ -30,7 +30,8 @@ _ORDER = ("slower", "faster", "undecided", "same")
 # more, and of those for which there was no time, so many are named.
 _EACH, _FIRST = 5, 3
 _FILE = re.compile(r"\.py(::|$)")  # in the name of a part: a file of pytest's
-_NOT_THERE = re.compile(r"^FileNotFoundError\b|\bNo such file or directory\b")
+# Not what the loader says of a library that is not installed.
+_NOT_THERE = re.compile(r"^FileNotFoundError\b|(?<!object file: )No such file or directory\b")
 _REMEDY = (
     "; only what git has is in its folder: commit the file, or name it by an absolute path in an "
     "environment variable"

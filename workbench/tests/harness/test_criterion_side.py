@@ -216,7 +216,7 @@ def test_where_a_file_is_lacking_it_is_told_how_to_have_it(tmp_path: Path) -> No
     script(base.folder / "toy", "open('data/not-in-git.txt')\n")
     both = packages(base, side(tmp_path, 1.5))
     reason = both.listed()["base"].broken["toy"]
-    assert "before-build under [package.metadata.rlox-opt] of Cargo.toml" in reason
+    assert "before-build under [workspace.metadata.rlox-opt] of the project's Cargo.toml" in reason
 
 
 def test_a_program_has_the_users_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

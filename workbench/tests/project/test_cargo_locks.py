@@ -39,6 +39,29 @@ def test_the_later_side_has_the_crates_of_the_earlier_one(tmp_path: Path) -> Non
     assert project.build(of(second), base).folder == head.folder, "it is kept"
 
 
+def test_what_a_commit_locks_itself_is_the_same_build_beside_any_other(tmp_path: Path) -> None:
+    files = own(more=RESOLVES, **{"crate/Cargo.toml": "", "crate/Cargo.lock": "own"})
+    first, second = repository(tmp_path / "thing", files, {"thing.py": "ONE = 2\n"})
+    project = builds(tmp_path / "thing")
+    head = project.build(of(second), project.build(of(first)))
+    assert said(head, "import told; print(told.TOLD)") == "own"
+    assert project.build(of(second)).folder == head.folder
+
+
+def test_a_build_that_was_interrupted_before_its_crates_were_noted_is_made_anew(
+    tmp_path: Path,
+) -> None:
+    files = own(more=RESOLVES, **{"crate/Cargo.toml": ""})
+    (first,) = repository(tmp_path / "thing", files)
+    project = builds(tmp_path / "thing")
+    told = []
+    for _ in range(2):
+        built = project.build(of(first))
+        told.append(said(built, "import told; print(told.TOLD)"))
+        (built.folder.parent / "locks.json").unlink()
+    assert told[0] != told[1]
+
+
 def test_what_a_checkout_has_stays_and_no_link_is_followed(tmp_path: Path) -> None:
     checkout, outside = tmp_path / "checkout", tmp_path / "outside"
     for folder in (checkout / "there", checkout / "lacking", outside):

@@ -61,10 +61,13 @@ _NO_ANALYSIS = ("--noplot", "--nresamples", "100")
 _LISTED = re.compile(r"^(.+): bench(?:mark)?$")  # "bench" before criterion 0.4
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")  # what a regular expression of Rust may escape
 _OF_CARGO = {"CRITERION_HOME", "CARGO_CRITERION_PORT", "CARGO_TARGET_DIR"}
-_NOT_THERE = re.compile(r"No such file or directory|\bNotFound\b|FileNotFoundError")
+# Not what the loader says of a library that is not installed.
+_NOT_THERE = re.compile(
+    r"(?<!object file: )No such file or directory|\bNotFound\b|FileNotFoundError"
+)
 _REMEDY = (
-    "; only what git has is in its folder: before-build under [package.metadata.rlox-opt] of "
-    "Cargo.toml can fetch more"
+    "; only what git has is in its folder: before-build under [workspace.metadata.rlox-opt] of the "
+    "project's Cargo.toml, or [package.metadata.rlox-opt] without a workspace, can fetch more"
 )
 _TAIL_LINES = 6
 _LIST_S = 100.0

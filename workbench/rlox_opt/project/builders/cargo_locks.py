@@ -16,10 +16,13 @@ from rlox_opt.system.files import NotReadError, read_text
 _NAME, _FILE = "Cargo.lock", "locks.json"
 
 
-def of(like: Artefact | None) -> Mapping[str, str]:
-    """Those that the other side was built with, by their paths in a checkout."""
+def lent(like: Artefact | None, sources: str) -> Mapping[str, str]:
+    """Those that the other side was built with and a commit lacks, by their paths in a checkout.
+    `sources` are git's rows of the commit's files."""
+    own = {row.partition("\t")[2] for row in sources.split("\0")}
     with contextlib.suppress(NotReadError):
-        return schema.read(like.folder.parent / _FILE, dict[str, str]) if like else {}
+        theirs = schema.read(like.folder.parent / _FILE, dict[str, str]) if like else {}
+        return {inner: text for inner, text in theirs.items() if inner not in own}
     return {}
 
 
@@ -32,11 +35,16 @@ def lay(locks: Mapping[str, str], checkout: Path) -> None:
                 file.write(text)
 
 
-def keep(checkout: Path, place: Path) -> None:
-    """Note those of a checkout that was built, beside the build in `place`."""
+def are_noted(place: Path) -> bool:
+    """Whether the build in `place` has them noted beside it."""
+    return (place / _FILE).is_file()
+
+
+def note(checkout: Path, place: Path) -> None:
+    """Note those of a checkout that was built beside the build in `place`, also if there is none: a
+    build without a note is made anew."""
     found = {}
     for path in sorted(checkout.rglob(_NAME)):
         with contextlib.suppress(NotReadError):
             found[f"{path.relative_to(checkout)}"] = read_text(path)
-    if found:
-        files.write(place / _FILE, json.dumps(found))
+    files.write(place / _FILE, json.dumps(found))

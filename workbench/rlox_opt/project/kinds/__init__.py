@@ -91,7 +91,8 @@ def below(top: Path, root: PurePosixPath, listed: Sequence[str]) -> list[PurePos
         if package_name.is_project(top / folder) or package_name.is_crate(top / folder):
             if folder == root:
                 return []
-            found += [folder] if _has_any(top, folder, listed) else []
+            inner = [of for of in listed if of.startswith(f"{folder}/")]
+            found += [folder] if _has_any(top, folder, inner) else []
     return found
 
 

@@ -59,9 +59,12 @@ class Pytest:
         taken = pytest_requires.found(top / root)
         if not taken.source and home != top / root:
             taken = pytest_requires.found(home)
-        taken = pytest_requires.with_imported(taken, pytest_source.python_files(top / path))
+        own = top / path
+        above = (of / "conftest.py" for of in own.parents if of.is_relative_to(home))
+        taken = pytest_requires.with_imported(taken, (*pytest_source.python_files(own), *above))
         listed = ", ".join(taken.requirements)
-        said = f"as {taken.source} says" if taken.source else "for nothing names what tests require"
+        says = f"as {taken.source} {'say' if ' and ' in taken.source else 'says'}"
+        said = says if taken.source else "for nothing names what tests require"
         note = f"{path}: its environment has {listed}, {said}; --with NAME adds to it"
         return Configuration(
             path=path,

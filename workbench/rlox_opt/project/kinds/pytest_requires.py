@@ -43,8 +43,8 @@ def found(root: Path) -> Taken:
 
 
 def with_imported(taken: Taken, files: Iterable[Path]) -> Taken:
-    """The same, with the plug-ins whose modules files of the suite name. They are switched off, but
-    an import of one must not fail."""
+    """The same, with the plug-ins whose modules files of the suite name. The plug-ins are switched
+    off, but an import of one must not fail."""
     text = "\n".join(map(_text, files))
     lacking = {_name(module) for module in _MODULE.findall(text)} - _names(taken)
     if not lacking:

@@ -123,7 +123,7 @@ def test_a_plug_in_that_the_suite_imports_is_among_what_it_requires(
     write(tmp_path, {"pyproject.toml": group, "tests/test_it.py": f"{line}\n{TIMED}"})
     found = kinds.chosen(tmp_path, TOP)
     assert found.requirements == ("pytest", "numpy", "pytest-codspeed")
-    assert "as the dependency group a and an import in the suite says" in found.notes[0]
+    assert "as the dependency group a and an import in the suite say" in found.notes[0]
     write(tmp_path, {"pyproject.toml": group.replace("numpy", "pytest_codspeed>=3")})
     assert kinds.chosen(tmp_path, TOP).requirements == ("pytest", "pytest_codspeed>=3")
 

@@ -71,15 +71,19 @@ def test_environments_that_a_callback_resets_begin_new_episodes(name, way):
     assert model._last_obs is None
 
 
+def found_at_each_step(model, *names):
+    """What callbacks find under these names in the `locals` of eight steps."""
+    steps = []
+    model.learn(8, Calls(lambda told: steps.append([told.locals[name] for name in names])))
+    return (np.array(column) for column in zip(*steps, strict=True))
+
+
 @each_way
 def test_actions_of_ppo_are_those_that_the_policy_drew(way):
     for library in (rlox, stable_baselines3):
-        env, told_of = Clock(5, action_space=BOX), []
+        env = Clock(5, action_space=BOX)
         model = made(library, "PPO", env, way)
-        model.learn(8, Calls(lambda told, seen=told_of: seen.append(dict(told.locals))))
-        drawn, taken = (
-            np.array([told[key] for told in told_of]) for key in ("actions", "clipped_actions")
-        )
+        drawn, taken = found_at_each_step(model, "actions", "clipped_actions")
         assert drawn.shape == taken.shape == (8, 1, 1)
         assert (np.abs(drawn) > 0.5).any()
         np.testing.assert_array_equal(np.clip(drawn, -0.5, 0.5), taken)
@@ -90,12 +94,9 @@ def test_actions_of_ppo_are_those_that_the_policy_drew(way):
 @each_way
 def test_actions_of_sac_are_the_environments_and_those_of_its_buffer_lie_beside_them(way):
     for library in (rlox, stable_baselines3):
-        env, told_of = Clock(5, action_space=BOX), []
+        env = Clock(5, action_space=BOX)
         model = made(library, "SAC", env, way)
-        model.learn(8, Calls(lambda told, seen=told_of: seen.append(dict(told.locals))))
-        taken, stored = (
-            np.array([told[key] for told in told_of]) for key in ("actions", "buffer_actions")
-        )
+        taken, stored = found_at_each_step(model, "actions", "buffer_actions")
         np.testing.assert_array_equal(taken[:, 0], env.actions)
         np.testing.assert_allclose(2 * taken, stored, atol=1e-6)
         np.testing.assert_array_equal(stored, model.replay_buffer.actions[:8])

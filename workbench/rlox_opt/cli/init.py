@@ -27,7 +27,7 @@ from rlox_opt.project.project import Project, Settings
 from rlox_opt.project.suites import Suite, Suites, uncovered
 from rlox_opt.system import exits, files, output, schema
 from rlox_opt.system.exits import CANNOT_TELL, GOOD
-from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.files import NotReadError, read_text, readable_text
 from rlox_opt.system.output import number_of, say
 from rlox_opt.system.usage import UsageError
 
@@ -321,7 +321,7 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
 
 def _python(project: Project, of: Configuration, where: str, found: _Found) -> None:
     """The interpreter that a comparison takes."""
-    requires = pep517.asked(lambda name: _text(project.top / of.project / name)).python
+    requires = pep517.asked(lambda name: readable_text(project.top / of.project / name)).python
     try:
         python, note = interpreters.chosen("", of.pythons, requires)
     except UsageError as error:
@@ -335,12 +335,6 @@ def _python(project: Project, of: Configuration, where: str, found: _Found) -> N
             by = where if interpreters.named(name) == python else by
     found.known["python"] = python.version, by
     found.notes += filter(None, [note])
-
-
-def _text(path: Path) -> str:
-    with contextlib.suppress(NotReadError):
-        return read_text(path, errors="replace")
-    return ""
 
 
 def _lines(project: Project, found: _Found) -> Iterator[str]:

@@ -6,7 +6,6 @@ What cargo takes for a bench: https://doc.rust-lang.org/cargo/reference/cargo-ta
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.system import schema
-from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.files import NotReadError, readable_text
 from rlox_opt.system.usage import UsageError
 
 MANIFEST = "Cargo.toml"
@@ -45,7 +44,7 @@ class Target:
         """The text of its source, and of the files beside it if the source has its own folder."""
         own = self.source.name == "main.rs"
         files = sorted(self.source.parent.rglob("*.rs")) if own else [self.source]
-        return "\n".join(_text(path) for path in files)
+        return "\n".join(readable_text(path) for path in files)
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def _not_covered(table: dict[str, Any], entry: dict[str, Any], source: Path) -> 
     """Why a bench does not use criterion; "" if it does."""
     if entry.get("harness", True):
         return _LIBTEST
-    text = _text(source)
+    text = readable_text(source)
     if has_criterion(table) and _OF_CRITERION.search(text):
         return ""
     other = next((name for name in _OTHERS if re.search(rf"\b{name}\b", text)), "another program")
@@ -227,9 +226,3 @@ def manifests(path: Path) -> list[Path]:
         folders[:] = [of for of in folders if not of.startswith(".") and of not in _PASSED_OVER]
         found += [Path(home, MANIFEST)] if MANIFEST in names else []
     return sorted(found)
-
-
-def _text(path: Path) -> str:
-    with contextlib.suppress(NotReadError):
-        return read_text(path, errors="replace")
-    return ""

@@ -201,6 +201,14 @@ def read_text(path: Path, errors: str = "strict") -> str:
         raise NotReadError(path, f"is not UTF-8: byte {error.start} is no text") from error
 
 
+def readable_text(path: Path) -> str:
+    """The same, whatever is no UTF-8 in it replaced; "" where nothing can be read."""
+    try:
+        return read_text(path, errors="replace")
+    except NotReadError:
+        return ""
+
+
 @contextlib.contextmanager
 def understood(path: Path, what: str) -> Iterator[None]:
     """The block parses the contents of a file. An error in it means that the file is no `what`.

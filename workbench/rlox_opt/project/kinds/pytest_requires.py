@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from rlox_opt.project import requirement_files
 from rlox_opt.system import schema
-from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.files import NotReadError, readable_text
 
 _PLUG_INS = {"pytest-benchmark", "pytest-codspeed", "pytest-speed"}
 _MODULE = re.compile(r"\bpytest_(?:benchmark|codspeed)\b")
@@ -45,7 +45,7 @@ def found(root: Path) -> Taken:
 def with_imported(taken: Taken, files: Iterable[Path]) -> Taken:
     """The same, with the plug-ins whose modules files of the suite name. The plug-ins are switched
     off, but an import of one must not fail."""
-    text = "\n".join(map(_text, files))
+    text = "\n".join(map(readable_text, files))
     lacking = {_name(module) for module in _MODULE.findall(text)} - _names(taken)
     if not lacking:
         return taken
@@ -116,14 +116,8 @@ def _of_poetry(of: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _of_file(path: Path) -> Iterator[str]:
     """The distributions in a file of requirements and in the files that it includes."""
-    lines = requirement_files.lines(str(path), lambda file: _text(Path(file)))
+    lines = requirement_files.lines(str(path), lambda file: readable_text(Path(file)))
     return filter(_name, lines)
-
-
-def _text(path: Path) -> str:
-    with contextlib.suppress(NotReadError):
-        return read_text(path, errors="replace")
-    return ""
 
 
 def _name(text: str) -> str:

@@ -90,8 +90,9 @@ class CheckedClaim:
 
 
 def check(path: Path) -> tuple[list[CheckedClaim], list[str]]:
-    """Each claim of a `Book` with what is wrong with it; then the faults of the texts themselves:
-    figures that are not bound, and exempted numbers that are nowhere in the text.
+    """Each claim of a `Book` with what is wrong with it; then the faults of the texts themselves,
+    such as figures that are not bound and exempted numbers that are nowhere in the text, and the
+    records that no claim cites.
 
     Raises:
         NotReadError: the file cannot be read, or a text or record is missing.
@@ -117,6 +118,8 @@ def check(path: Path) -> tuple[list[CheckedClaim], list[str]]:
         loose += _loose(text, parts, bound, book.plain.get(text, ()))
     others = {claim.text for claim in book.claim} | {*book.plain}
     loose += [f"{text}: is none of the texts" for text in sorted(others.difference(book.texts))]
+    uncited = {*book.record} - {claim.record for claim in book.claim}
+    loose += [f"[record.{name}]: no claim cites it; remove it" for name in sorted(uncited)]
     return checked, loose
 
 

@@ -14,7 +14,8 @@
                                                 cells, of cells, runs, of runs: flags where
                                                 nothing changed (at 0, where others are in the
                                                 same record); inside, of inside: true ratios in
-                                                the interval; undecided: benchmarks
+                                                the interval; undecided, undecided beside:
+                                                benchmarks, all or those that are spared
     bound(diff, cells) .1f                      the largest rate, in per cent, that the flags allow
     files d                                     the number of records in a folder
 
@@ -190,6 +191,9 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
         "inside": [has_truth(row, slowed(row, arm)) for row in made],
         "runs": [any(run) for run in runs],
         "undecided": [verdict == "undecided" for run in verdicts for verdict in run],
+        "undecided beside": [
+            cell["verdict"] == "undecided" for row in made for cell in spared(row, arm)
+        ],
     }
     if kind == "made":
         return len(of["found"])

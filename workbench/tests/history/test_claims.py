@@ -169,6 +169,13 @@ def test_a_mark_that_marks_nothing_is_told(project: Project) -> None:
     ]
 
 
+def test_a_record_that_no_claim_cites_is_told(project: Project) -> None:
+    path = project.root / "claims.toml"
+    record = '[record.old]\npath = "record.json"\nrounds = "5"\nmeasures = ["code.py"]\n'
+    path.write_text(path.read_text().replace("[[claim]]", record + "[[claim]]"))
+    assert project.check()[1] == ["[record.old]: no claim cites it; remove it"]
+
+
 def test_a_record_is_stale_once_what_it_measured_has_changed(project: Project) -> None:
     (project.root / "other.py").write_text("y = 1\n")
     project.commit("something else")
@@ -242,6 +249,7 @@ def trial(percent: float, truth: float, own: str, beside: str) -> dict[str, Any]
         ("scored(diff, inside) d", "3"),
         ("scored(diff, of inside) d", "5"),
         ("scored(diff, undecided) d", "2"),
+        ("scored(diff, undecided beside) d", "1"),
     ],
 )
 def test_slowdowns_count_at_the_size_that_they_truly_have(asked: str, said: str) -> None:

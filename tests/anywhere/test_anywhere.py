@@ -1,7 +1,13 @@
 """`make anywhere`: instructions are capped indeed, and what fails is told."""
 
+import importlib.util
+import json
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import pytest
+from places import KINDS, Impossible
 from suite import run, told
 
 TESTS = """
@@ -59,3 +65,50 @@ def test_what_tests_start_has_ascii_alone(tmp_path: Path) -> None:
     )
     row = run("locale", [str(tmp_path)])
     assert (row["passed"], row["failures"]) == (1, [])
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """`python tests/anywhere`, of two kinds, whose records go to a folder of the test."""
+    spec = importlib.util.spec_from_file_location("anywhere", Path(__file__).parent / "__main__.py")
+    assert spec is not None and spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    monkeypatch.setattr(program, "KINDS", {kind: KINDS[kind] for kind in ("sse", "user")})
+    monkeypatch.setattr(program, "HERE", tmp_path)
+    monkeypatch.setattr(program, "ROOT", tmp_path)
+    monkeypatch.setattr(program, "commit", lambda root: ("f" * 40, False))
+    return program
+
+
+def record_of(folder: Path) -> Any:
+    (path,) = folder.glob("record/*/*.json")
+    return json.loads(path.read_text())
+
+
+def test_what_this_machine_cannot_try_counts_only_where_it_is_asked_for(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(kind: str, asked: list[str]) -> dict[str, Any]:
+        if kind == "user":
+            raise Impossible("only root can be another user")
+        return {"passed": 2, "skipped": 0, "failures": []}
+
+    monkeypatch.setattr(program, "run", run)
+    assert program.main([]) == 0
+    assert record_of(tmp_path)["kinds"]["user"]["not_tried"] == "only root can be another user"
+    assert program.main(["--only", "user"]) == 2
+
+
+def test_an_interrupted_run_keeps_what_is_known_and_says_so(
+    program: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(kind: str, asked: list[str]) -> dict[str, Any]:
+        if kind == "user":
+            raise KeyboardInterrupt
+        return {"passed": 2, "skipped": 0, "failures": []}
+
+    monkeypatch.setattr(program, "run", run)
+    assert program.main([]) == 130
+    assert record_of(tmp_path)["complete"] is False
+    assert [*record_of(tmp_path)["kinds"]] == ["sse"]

@@ -85,6 +85,8 @@ STEPS = (
          tests=("tests/peers",)),
     Step("rivals", "the rivals install from their locks and compute what plain NumPy does",
          tests=("tests/workbench/race/test_rivals.py",), limit_s=2 * HOUR),
+    Step("claims", "each figure of the texts has a record, and the record is of today's code",
+         command=(sys.executable, "-m", "rlox_opt", "claims", "--flagged")),
     Step("pages", "a history of two thousand commits is drawn",
          tests=("workbench/tests/views/site",)),
     Step("audit", "licences, and advisories of what we stand on", command=make("audit")),

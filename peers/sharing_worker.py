@@ -97,6 +97,7 @@ def sac_update() -> Callable[[int], object]:
 CASES: dict[str, Callable[[], Callable[[int], object]]] = {
     "PPO's update, minibatches of 64": lambda: ppo_update(64),
     "PPO's update, minibatches of 256": lambda: ppo_update(256),
+    "PPO's update, minibatches of 1,024": lambda: ppo_update(1024),
     "PPO's rollout, 64 environments": lambda: ppo_rollout(64, 128),
     "SAC's update, batches of 256": sac_update,
 }

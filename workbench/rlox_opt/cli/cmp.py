@@ -46,7 +46,7 @@ def add_to(verbs: Any, project: Project) -> None:
         + exits.told(
             good="measured, whatever the ratios",
             difference="the twins differ",
-            cannot_tell="nothing was measured, as where both forms are the same code here",
+            cannot_tell="nothing was measured",
             interrupted="the record is written, marked incomplete; --end-to-end prints what it has",
         ),
     )

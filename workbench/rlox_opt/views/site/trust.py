@@ -28,7 +28,8 @@ class _Benchmark(NamedTuple):
 
 
 class _Calibration(NamedTuple):
-    """The newest calibration of a machine; `older` describes the rates of earlier ones."""
+    """The newest calibration of a machine; `older` describes the rates of earlier ones. Both are
+    left out of records that name no threshold: their verdicts were by another rule."""
 
     record: _Record
     figures: list[tuple[str, str]]
@@ -79,11 +80,16 @@ def _calibration(every: Sequence[_Record]) -> _Calibration:
     benchmarks = sorted(newest["benchmarks"].items(), key=lambda item: -item[1]["detectable"])
     small = sum(of["detectable"] <= _WANTED for _, of in benchmarks)
     figures = [
-        ("runs flagged, nothing changed", units.percent(newest["run_alarms"])),
-        ("benchmarks flagged", units.percent(newest["cell_alarms"])),
-        ("find 3 %", f"{small} of {len(benchmarks)}"),
+        (f"{what} flagged at {threshold} %, nothing changed", units.percent(of[key]))
+        for threshold, of in newest.get("thresholds", {}).items()
+        for what, key in (("runs", "run_alarms"), ("benchmarks", "cell_alarms"))
     ]
-    older = "; ".join(f"{of['date'][:10]}: {units.percent(of['run_alarms'])}" for of in every[:-1])
+    figures.append(("find 3 %", f"{small} of {len(benchmarks)}"))
+    older = "; ".join(
+        f"{of['date'][:10]}: {units.percent(of['run_alarms'])}"
+        for of in every[:-1]
+        if "thresholds" in of
+    )
     rows = [
         Row(name, units.percent(of["detectable"] - 1), (1.0, of["detectable"]))
         for name, of in benchmarks

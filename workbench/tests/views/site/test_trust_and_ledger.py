@@ -119,14 +119,18 @@ def test_the_newest_calibration_counts_and_older_ones_are_named(tmp_path: Path) 
             "quiet": {"sd": 0.005, "alarms": 0.0, "detectable": 1.008},
             "noisy": {"sd": 0.1, "alarms": alarms, "detectable": 1.12},
         }
+        rates = {"run_alarms": alarms, "cell_alarms": alarms / 2}
         record = {
             "date": f"2026-11-{day}T00:00:00Z", "commit": "f" * 40, "restarts": 40,
-            "run_alarms": alarms, "cell_alarms": alarms / 2, "benchmarks": benchmarks,
+            **rates, "thresholds": {"1": rates, "3": {"run_alarms": 0.0, "cell_alarms": 0.0}},
+            "benchmarks": benchmarks,
         }  # fmt: skip
         write(tmp_path, f"2026-11-{day}T000000Z_calibration.json", record)
     page = trust.trust(trust.read(tmp_path)).of("rlox")
     text = text_of(page)
     assert "2026-11-20: 11.0 %" in text
+    assert "runs flagged at 1 %, nothing changed 2.0 %" in " ".join(text.split())
+    assert "runs flagged at 3 %, nothing changed 0.0 %" in " ".join(text.split())
     assert "1 of 2" in text  # find 3 %
     assert re.search(r"noisy\s*12\.0 %", text)
     assert text.index("noisy") < text.index("quiet")  # the least trusted first

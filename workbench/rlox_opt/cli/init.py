@@ -18,8 +18,18 @@ from typing import Any
 
 import msgspec
 
-from rlox_opt.project import blind, interpreters, kinds, package_name, table, unmeasured
+from rlox_opt.project import (
+    bench_targets,
+    beside_benches,
+    blind,
+    interpreters,
+    kinds,
+    package_name,
+    table,
+    unmeasured,
+)
 from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.bench_targets import Crate
 from rlox_opt.project.builders import pep517
 from rlox_opt.project.builds import Cargo, Command
 from rlox_opt.project.commits import WORKING_TREE
@@ -228,17 +238,28 @@ def _sides(project: Project, suite: Suite | None) -> tuple[str, str]:
 def _sources(project: Project, suite: Suite | None) -> tuple[str, ...]:
     """Patterns for git of what a build most likely takes: the package's folder, and sources of
     extensions. For benches of crates, sources in Rust count where they lie in the project, not
-    beside it, as those of bindings do. What is measured besides may change no build, such as a list
-    of changes. Empty where the settings name what is measured, and where the package lies in no
-    usual folder."""
+    beside it, as those of bindings do, unless the project is a crate that measures others; benches
+    themselves do not count. What is measured besides may change no build, such as a list of
+    changes. Empty where the settings name what is measured, and where the package lies in no usual
+    folder."""
     places = package_name.places(project.root, project.package)
     if project.settings.measured or not (places or package_name.is_crate(project.root)):
         return ()
     own = (f":(literal){project.within / place}" for place in places)
     left_out = (path for path in project.measured if path.startswith(":(exclude"))
-    of_crates = suite is not None and suite.configuration.kind == "criterion"
-    rust = f"{unmeasured.as_it_is(project.within) if of_crates else ''}*.rs"
-    return (*own, *_COMPILED, rust, *left_out, _BENCHES)
+    crates, top = _crates(suite), project.top
+    beside = not crates or beside_benches.alone(project.root, top)
+    rust = f"{'' if beside else unmeasured.as_it_is(project.within)}*.rs"
+    benches = {bench_targets.place(crate, of) for crate in crates for of in crate.targets}
+    inside = sorted(path.relative_to(top) for path in benches if path.is_relative_to(top))
+    but = (f":(exclude,literal){path}" for path in inside)
+    return (*own, *_COMPILED, rust, *left_out, _BENCHES, *but)
+
+
+def _crates(suite: Suite | None) -> list[Crate]:
+    """Those that a suite of criterion has; none of another suite."""
+    by_criterion = suite is not None and suite.configuration.kind == "criterion"
+    return bench_targets.measured(suite.folder) if suite and by_criterion else []
 
 
 def _is_new(project: Project, suite: Suite, head: str) -> bool:
@@ -303,7 +324,11 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
     folder = suite.folder.relative_to(project.top) if inside else suite.folder
     functions = number_of(len(found.benchmarks), "benchmark function")
     found.known["suite"] = f"{folder}, {functions}", where
+    if of.kind == "asv" and not project.settings.suite:
+        found.notes += kinds.beside_asv(project.top, project.within, project.files())
     if of.kind == "criterion":
+        told = bench_targets.one_alone(_crates(suite), project.root)
+        found.notes += filter(None, [told])
         return
     if project.settings.build is not None:
         its = "pyproject.toml, [tool.rlox-opt.build]"

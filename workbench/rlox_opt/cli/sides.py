@@ -17,6 +17,7 @@ from rlox_opt.cli.types import Once
 from rlox_opt.project import cards, releases
 from rlox_opt.project.builders.pep517 import asked_by
 from rlox_opt.project.commits import WORKING_TREE, Revision
+from rlox_opt.system.patterns import beginning
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
@@ -173,17 +174,22 @@ def asked_notes(project: Project, suite: Suite) -> Sequence[str]:
 
 
 def builds_for(project: Project, bench: re.Pattern[str] | str) -> Builds:
-    """Those of a project, with their twins where `bench` is found in the name of a benchmark that
-    calls such: the cards tell the names, which the suite has only once the twins are built."""
+    """Those of a project for the benchmarks that `bench` asks for: a pattern of their names, or a
+    part of one name. They have twins where it is found in the name of a benchmark that calls such:
+    the cards tell the names, which the suite has only once the twins are built."""
+    # A text with :: begins with the name of criterion's program.
+    text = bench if isinstance(bench, str) and "::" in bench else ""
+    begin = text if isinstance(bench, str) else beginning(bench)
+    builds = replace(project.builds, beginning=begin)
     calls = project.settings.twins.benchmark
     if not calls:
-        return project.builds
+        return builds
     names = calls, *cards.benchmarks_of_twins(project)
     if isinstance(bench, str):
         asked = calls in bench or any(bench in name for name in names)
     else:
         asked = any(map(bench.search, names))
-    return replace(project.builds, twins=asked)
+    return replace(builds, twins=asked)
 
 
 def built(builds: Builds, sides: Sequence[Revision], progress: Lines) -> list[Artefact]:

@@ -109,8 +109,9 @@ def chosen(
         return read(top, there[0])
     raise NoSuiteError(
         f"{top / root}: no benchmarks are known: there is no asv.conf.json in it or in the "
-        "folders below, and no test takes pytest's fixture `benchmark`; write "
-        'suite = "…", a folder of benchmarks, under [tool.rlox-opt] of pyproject.toml'
+        "folders below, no test takes pytest's fixture `benchmark`, and no crate has benches by "
+        'criterion; write suite = "…", a folder of benchmarks, under [tool.rlox-opt] of '
+        "pyproject.toml"
     )
 
 

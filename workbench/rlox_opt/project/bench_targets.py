@@ -10,8 +10,8 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,38 @@ def prefixes(found: Sequence[Crate]) -> dict[tuple[str, str], str]:
         for crate in found
         for of in crate.targets
     }
+
+
+def only(found: Sequence[Crate], names: Collection[str]) -> list[Crate]:
+    """The crates with those benches alone whose benchmarks' names begin with one of these, without
+    crates that have no such bench; all as they are if none has."""
+    named = prefixes(found)
+    taken = [
+        replace(crate, targets=targets)
+        for crate in found
+        if (targets := tuple(of for of in crate.targets if named[crate.name, of.name] in names))
+    ]
+    return taken or [*found]
+
+
+def one_alone(found: Sequence[Crate], root: Path) -> str:
+    """Which crates a suite has, by their folders from the project's `root`, and how one of them is
+    measured alone; "" if it has one crate."""
+    places = [shlex.quote(os.path.relpath(_apart(crate, found), root)) for crate in found]
+    if len(places) < 2:
+        return ""
+    each = ", ".join(f"{of.name} ({path})" for of, path in zip(found, places, strict=True))
+    return (
+        f"the suite has benches of {len(places)} crates: {each}; "
+        f"rlox-opt init --suite {places[0]} takes one of them alone"
+    )
+
+
+def _apart(crate: Crate, among: Sequence[Crate]) -> Path:
+    """The folder of a crate, or that of its benches if other crates lie below it."""
+    if any(of.folder.is_relative_to(crate.folder) for of in among if of is not crate):
+        return Path(os.path.commonpath([place(crate, of) for of in crate.targets]))
+    return crate.folder
 
 
 def benchmarks(found: Sequence[Crate]) -> list[str]:

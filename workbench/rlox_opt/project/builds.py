@@ -71,6 +71,10 @@ class Builds:
     twins: bool = False
     """Whether an extension that exists for twins alone is built as well."""
 
+    beginning: str = ""
+    """How the names of the benchmarks that are asked for begin. Only a suite whose benchmarks are
+    compiled heeds it."""
+
     @property
     def folder(self) -> Path:
         """Where they are kept."""
@@ -145,8 +149,8 @@ class Builds:
 
     def _built(self, revision: Revision, like: Artefact | None) -> Artefact:
         if self._of_criterion:
-            by = ByCriterion(self.commits, self.suite, self.configuration, self.folder)
-            return by.build(revision, like)
+            asked = self.suite, self.configuration, self.folder, self.beginning
+            return ByCriterion(self.commits, *asked).build(revision, like)
         if self.by is None:
             return self._apart.build(revision, like)
         start = time.monotonic()

@@ -1,5 +1,6 @@
 """What `rlox-opt init` and `diff` say of a project in Rust, before anything is compiled."""
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,9 @@ import pytest
 from asv_projects import PYPROJECT
 from command_line import rlox_opt
 from small_projects import repository
+
+from rlox_opt.cli.sides import builds_for
+from rlox_opt.project.project import Project
 
 SOURCE = """
 use criterion::{criterion_group, criterion_main, Criterion};
@@ -73,6 +77,55 @@ def test_a_commit_that_changes_benches_or_other_crates_alone_is_not_compared(
     monkeypatch.chdir(tmp_path / "core")
     expected = f"rlox-opt diff {changed[:10]}~1 {changed[:10]} --bench '^sums::'"
     assert expected in rlox_opt("init").stdout
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no cargo")
+def test_in_a_crate_of_benches_a_change_of_what_they_measure_is_compared_and_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    depends = '[dependencies]\na-thing = { path = "../core" }\n[dev-dependencies]'
+    manifest = CRATE.replace("a-thing", "perf").replace("[dev-dependencies]", depends)
+    _, changed, *_ = repository(
+        tmp_path,
+        {
+            "core/Cargo.toml": '[package]\nname = "a-thing"\nversion = "1.0.0"\n',
+            "core/src/lib.rs": "",
+            "perf/Cargo.toml": f'{manifest}path = "src/sums.rs"\n',
+            "perf/src/sums.rs": SOURCE,
+        },
+        {"core/src/lib.rs": "pub fn more() {}"},
+        {"perf/src/sums.rs": f"{SOURCE}// more\n"},
+    )
+    monkeypatch.chdir(tmp_path / "perf")
+    expected = f"rlox-opt diff {changed[:10]}~1 {changed[:10]} --bench '^sums::'"
+    assert expected in rlox_opt("init").stdout
+
+
+def test_of_several_crates_with_benches_it_is_told_how_one_is_measured_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {**FILES, "Cargo.toml": CRATE.replace("a-thing", "compare")}
+    repository(tmp_path, {**FILES, **within("compare", other)})
+    monkeypatch.chdir(tmp_path)
+    told = "the suite has benches of 2 crates: a-thing (benches), compare (compare); "
+    assert f"{told}rlox-opt init --suite benches takes one" in rlox_opt("init").stdout
+    assert "benches of 2 crates" not in rlox_opt("init", "--suite", "benches", "--dry-run").stdout
+
+
+@pytest.mark.parametrize(
+    ("bench", "begins"),
+    [
+        (re.compile("^sums::o"), "sums::o"),
+        (re.compile("sums::o"), ""),
+        ("sums::one", "sums::one"),
+        ("one", ""),
+    ],
+    ids=str,
+)
+def test_what_is_asked_for_says_which_bench_is_built(
+    here: Path, bench: re.Pattern[str] | str, begins: str
+) -> None:
+    assert builds_for(Project.find(here), bench).beginning == begins
 
 
 def test_above_several_projects_it_is_told_where_to_start_and_nothing_is_written(

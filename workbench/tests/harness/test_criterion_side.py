@@ -22,6 +22,7 @@ PROGRAM = '''
 """{help}"""
 import json, os, pathlib, re, sys, time
 SPEED = {speed}
+time.sleep({setup})
 IDS = ["quick", "slow/10", "odd of (3)", "panics", "never iterates", "asks for long"]
 asked = dict(zip(sys.argv[1:], sys.argv[2:]))
 assert sys.argv[1] == "--bench", "without it criterion only tests"
@@ -70,17 +71,22 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def side(
-    folder: Path, speed: float, quick: bool = True, listed: str = "benchmark", old: bool = False
+    folder: Path,
+    speed: float,
+    quick: bool = True,
+    listed: str = "benchmark",
+    old: bool = False,
+    setup: float = 0.0,
 ) -> Side:
-    """A side whose benchmarks take 500 ns times `speed`; `old` is of criterion 0.3."""
+    """A side whose benchmarks take 500 ns times `speed`; `old` is of criterion 0.3. Before any of
+    them its program takes `setup` seconds."""
     programs, sources = folder / f"programs-{speed}", folder / "sources"
     programs.mkdir(parents=True)
     sources.mkdir(exist_ok=True)
     (sources / "data.txt").write_text("read where it lies")
     told = "Benchmark only until the significance level has been reached" if quick else ""
-    text = PROGRAM.format(
-        help=told, speed=speed, listed=listed, old=old, notes=str(folder / "notes.txt")
-    )
+    notes = str(folder / "notes.txt")
+    text = PROGRAM.format(help=told, speed=speed, listed=listed, old=old, setup=setup, notes=notes)
     script(programs / "toy", text)
     bench = {"program": "toy", "name": "toy", "folder": str(sources), "env": {}}
     (programs / "benches.json").write_text(json.dumps([bench]))
@@ -165,6 +171,14 @@ def test_a_group_that_asks_for_long_is_run_quickly_from_then_on(tmp_path: Path) 
     assert not any("--sample-size" in of for _, *of in runs(tmp_path) if "--quick" in of), (
         "criterion refuses both together"
     )
+
+
+def test_what_a_program_does_before_any_benchmark_makes_none_of_them_long(tmp_path: Path) -> None:
+    slow = (side(tmp_path, speed, setup=1.0) for speed in (1.0, 1.5))
+    both = packages(*slow, long_s=0.9)
+    ((_, outcome),) = both.contests(["toy::quick"], 1)
+    assert isinstance(outcome, Reading)
+    assert not any("--quick" in options for options in runs(tmp_path))
 
 
 def test_before_criterion_0_4_nothing_is_run_quickly(tmp_path: Path) -> None:

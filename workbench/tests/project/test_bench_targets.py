@@ -140,6 +140,16 @@ def test_where_nothing_is_a_suite_the_message_says_so(tmp_path: Path) -> None:
         kinds.chosen(tmp_path, PurePosixPath())
 
 
+def test_in_a_crate_without_benches_it_is_told_where_crates_with_benches_are(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "thing", **{"Cargo.toml": PACKAGE.format(name="thing"), "src/lib.rs": ""})
+    crate(tmp_path / "perf", "perf", "sums")
+    told = r"no crate has benches by criterion; .* have such benches: start in \.\./perf$"
+    with pytest.raises(UsageError, match=told):
+        kinds.chosen(tmp_path, PurePosixPath("thing"))
+
+
 def test_what_is_to_be_run_before_is_said_by_the_manifest(tmp_path: Path) -> None:
     said = '[package.metadata.rlox-opt]\nbefore-build = ["cargo", "run", "a b"]\n'
     root = crate(tmp_path, "thing", "sums", more=said)

@@ -57,6 +57,11 @@ name = "sums"
 harness = false
 """
 BENCH = "use criterion::Criterion; // {0}\n"
+MORE = {
+    "Cargo.toml": CRATE.replace("[[bench]]", 'helps = { path = "helps" }\n[[bench]]'),
+    "helps/Cargo.toml": '[package]\nname = "helps"\nversion = "1.0.0"\n',
+    **dict.fromkeys(("helps/src/lib.rs", "data/big.txt", "more.rs"), ""),
+}
 
 
 def commit(lib: str, bench: str, **more: str) -> dict[str, str]:
@@ -186,6 +191,51 @@ def test_what_is_built_is_kept_and_what_differs_is_built_anew(tmp_path: Path, no
     assert compiled(notes) == 2
 
 
+def test_the_bench_that_is_asked_for_is_compiled_alone_and_is_not_taken_for_all(
+    tmp_path: Path,
+) -> None:
+    both = {"Cargo.toml": f'{CRATE}[[bench]]\nname = "more"\nharness = false\n'}
+    files = commit("// lacks it", "first", **both, **{"benches/more.rs": BENCH.format("uses_new")})
+    every = builder(tmp_path / "repo", files)
+    for begin in ("sums::one", "su"):
+        by = dataclasses.replace(every, beginning=begin)
+        built = by.build(resolved(by, "HEAD"), None)
+        (bench,) = json.loads((built.folder / "benches.json").read_text())
+        assert bench["name"] == "sums"
+    for begin in ("", "others::one"):
+        by = dataclasses.replace(every, beginning=begin)
+        with pytest.raises(NotBuiltError, match="cannot find function `uses_new`"):
+            by.build(resolved(by, "HEAD"), None)
+
+
+@pytest.mark.parametrize(
+    ("bench", "path", "told"),
+    [
+        ("", "helps/src/lib.rs", ["helps, which only benches use, differs between the sides"]),
+        (
+            'include_str!("../data/big.txt")',
+            "data/big.txt",
+            ["data/big.txt, which benches include, differs between the sides"],
+        ),
+        (
+            '#[path = "../more.rs"]',
+            "more.rs",
+            ["more.rs, which benches include, differs between the sides"],
+        ),
+        ("", "data/big.txt", []),
+        ("", "src/lib.rs", []),
+    ],
+)
+def test_what_benches_take_from_elsewhere_is_told_where_it_differs(
+    bench: str, path: str, told: list[str], tmp_path: Path
+) -> None:
+    by = builder(tmp_path / "repo", commit("// lib", f"\n{bench}", **MORE), {path: "// other"})
+    base = by.build(resolved(by, "HEAD~1"), None)
+    head = by.build(resolved(by, "HEAD"), base)
+    assert [note.partition(":")[0] for note in head.notes] == told
+    assert base.notes == ()
+
+
 def test_with_another_python_around_it_a_crate_is_built_anew(
     tmp_path: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,4 +267,15 @@ def test_what_a_checkout_needs_before_is_run_in_it(tmp_path: Path) -> None:
 def test_where_a_build_script_fails_it_is_told_how_a_command_is_run_before(tmp_path: Path) -> None:
     by = builder(tmp_path / "repo", commit("// panics", "first"))
     with pytest.raises(NotBuiltError, match=r"(?s)custom build command.*before-build = \["):
+        by.build(resolved(by, "HEAD"), None)
+
+
+def test_where_one_of_several_crates_does_not_build_it_is_told_how_another_is_taken(
+    tmp_path: Path,
+) -> None:
+    other = {f"compare/{path}": text for path, text in commit("// panics", "first").items()}
+    other["compare/Cargo.toml"] = CRATE.replace("thing", "compare")
+    by = builder(tmp_path / "repo", {**commit("// lib", "first"), **other})
+    told = r"(?s)compare of HEAD .*: thing \(benches\), compare \(compare\); .* --suite benches "
+    with pytest.raises(NotBuiltError, match=told):
         by.build(resolved(by, "HEAD"), None)

@@ -47,9 +47,9 @@ _BRIEF, _BRIEF_OF_OLD = (
 )  # fmt: skip
 _NO_FRACTION = f"The argument '{_WARM_UP_S}' isn't a valid value"
 # A group may ask for more time in its source, which criterion obeys before the command line, and
-# ten calls may take long. A benchmark whose run takes more than this is run with `--quick` from
-# then on: the function is called 1, 2, 4, … times until two results in a row agree or the time is
-# over, whatever the group asks for.
+# ten calls may take long. A benchmark whose run takes more than this, beside what its program does
+# before any benchmark, is run with `--quick` from then on: the function is called 1, 2, 4, … times
+# until two results in a row agree or the time is over, whatever the group asks for.
 _LONG_S = 2.0
 _QUICK = ("--quick", "--measurement-time", "1")
 _OF_QUICK = b"until the significance level has been reached"  # stands in the help of `--quick`
@@ -106,6 +106,7 @@ class Side:
         told = json.loads((self._folder / "benches.json").read_text(encoding="utf-8"))
         self._benches = [Bench(**each) for each in told]
         self._listed: dict[str, list[str]] = {}  # criterion's own ids, by program
+        self._listing: dict[str, float] = {}  # seconds that took
         self._brief = dict.fromkeys((bench.program for bench in self._benches), _BRIEF)
         self._prepared: tuple[Bench, str, bool] | None = None
 
@@ -138,12 +139,14 @@ class Side:
         self, number: int, name: str, seed: int, alone: int | None, cache: str | None
     ) -> int:
         """Prepare a benchmark. Unless `alone` already says it, a run shows whether the benchmark
-        takes so long that it needs `--quick`. Returns 1 if so, otherwise 0."""
+        takes so long that it needs `--quick`. What its program does before any benchmark does not
+        count: it does the same to list them. Returns 1 if so, otherwise 0."""
         bench, id_ = self._found(name)
         quick = bool(alone)
         if alone is None and self._can_be_quick(bench):
             try:
-                self._run(bench, id_, False, _LONG_S)
+                self._ids(bench)
+                self._run(bench, id_, False, _LONG_S + self._listing[bench.name])
             except TooLong:
                 quick = True
         self._prepared = bench, id_, quick
@@ -194,8 +197,10 @@ class Side:
 
     def _ids(self, bench: Bench) -> list[str]:
         if bench.name not in self._listed:
+            start = time.perf_counter()
             with _started(self._command(bench, "--list"), bench, self._env(bench, None)) as process:
                 out = _answer(process, _LIST_S)
+            self._listing[bench.name] = time.perf_counter() - start
             found = (_LISTED.match(line) for line in out.splitlines())
             self._listed[bench.name] = [match[1] for match in found if match]
         return self._listed[bench.name]

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from rlox_opt.project import bench_targets, checkouts
+from rlox_opt.project import bench_targets, beside_benches, checkouts
 from rlox_opt.project.artefacts import (
     Artefact,
     NotBuiltError,
@@ -85,6 +85,9 @@ class ByCriterion:
     suite: Path
     configuration: Configuration
     folder: Path
+    beginning: str = ""
+    """How the names of the benchmarks that are asked for begin. Only benches that may have such are
+    compiled; all of them if none may."""
 
     def build(self, revision: Revision, like: Artefact | None) -> Artefact:
         """The programs of a revision, built now or kept. Without a Cargo.lock they are built with
@@ -119,6 +122,7 @@ class ByCriterion:
                     self.lay_over(checkout)
             os.utime(place)  # used last
             forget_oldest(self.folder, [f"bench-{'?' * _DIGITS}"], _KEPT)
+            beside = self._beside(revision, like, checkout)
         return Artefact(
             revision=revision,
             folder=place / _PROGRAMS,
@@ -127,7 +131,7 @@ class ByCriterion:
             seconds=time.monotonic() - start,
             made=built.made,
             found=built.found,
-            notes=built.notes,
+            notes=(*built.notes, *beside),
         )
 
     @property
@@ -140,9 +144,22 @@ class ByCriterion:
         """The crates of the suite."""
         return bench_targets.measured(self.suite)
 
+    def asked(self) -> list[str]:
+        """The names of the benches that are asked for; empty for all of them."""
+        every = [*bench_targets.prefixes(self.crates()).values()]
+        begin = self.beginning
+        found = [of for of in every if begin.startswith(f"{of}::") or f"{of}::".startswith(begin)]
+        return [] if len(found) == len(every) else found
+
+    def laid(self) -> list[Crate]:
+        """The crates that have a bench which is asked for, each with all its benches: its
+        Cargo.toml names them all."""
+        folders = {crate.folder for crate in bench_targets.only(self.crates(), self.asked())}
+        return [crate for crate in self.crates() if crate.folder in folders]
+
     def lay_over(self, checkout: Path) -> None:
-        """Put the suite into a checkout. Raises NotLaidOverError."""
-        for crate in self.crates():
+        """Put the suite into a checkout, as far as it is asked for. Raises NotLaidOverError."""
+        for crate in self.laid():
             lay_over(crate, self.folder_of(crate, checkout))
 
     def folder_of(self, crate: Crate, checkout: Path) -> Path:
@@ -164,7 +181,7 @@ class ByCriterion:
         """A digest of what the programs are made from, and how."""
         suite = [
             f"{path.relative_to(self.home)} {digest(path.read_bytes())}"
-            for crate in self.crates()
+            for crate in self.laid()
             for path in files_of(crate)
         ]
         sources = self.sources(revision)
@@ -173,7 +190,20 @@ class ByCriterion:
         before = self.configuration.build_command
         python = [f"{name}={value}" for name, value in bench_targets.of_python().items()]
         parts = [_FORM, features, *before, *sources, *suite, *made.values(), *seeds, *python]
+        parts += [f"the bench {name}" for name in self.asked()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS]
+
+    def _beside(self, revision: Revision, like: Artefact | None, checkout: Path) -> list[str]:
+        """Notes on what differs from the other side, `like`, and is neither the suite nor what it
+        measures."""
+        if like is None or like.revision.commit == revision.commit:
+            return []
+        asked = {
+            self.folder_of(crate, checkout): {of.name for of in crate.targets}
+            for crate in bench_targets.only(self.crates(), self.asked())
+        }
+        sides = (self.sources(of) for of in (like.revision, revision))
+        return beside_benches.differing(asked, checkout, *sides)
 
 
 @dataclass
@@ -231,13 +261,13 @@ class _Making:
         )
         for command in self.by.configuration.build_command:
             compiler.run_before(command)
-        named = bench_targets.prefixes(crates)
+        named, taken = bench_targets.prefixes(crates), bench_targets.only(crates, self.by.asked())
         programs = self.new / _PROGRAMS
         programs.mkdir(parents=True)
         benches, paths = [], []
-        for crate in crates:
+        for crate in taken:
             folder = self.place / _SOURCES / crate.folder.relative_to(self.checkout)
-            for name, program in compiler.compiled(crate).items():
+            for name, program in self._compiled(compiler, crate, taken).items():
                 prefix = named[crate.name, name]
                 paths.append(programs / prefix.replace("/", "-"))
                 shutil.copy2(program, paths[-1])
@@ -259,7 +289,7 @@ class _Making:
             for path in sorted(paths)
         ]
         rows, locks = self.by.sources(self.revision), compiler.locks
-        chosen = cargo_told.found(compiler.roots, [crate.manifest for crate in crates])
+        chosen = cargo_told.found(compiler.roots, [crate.manifest for crate in taken])
         built = Built(
             digests={"package": digest("\n".join(of_programs).encode())},
             features=tuple(sorted(compiler.features)),
@@ -270,6 +300,18 @@ class _Making:
         )
         self._write(built)
         return built
+
+    def _compiled(
+        self, compiler: Compiler, crate: Crate, among: Sequence[Crate]
+    ) -> dict[str, Path]:
+        """The programs of a crate's benches by name. Raises NotBuiltError, which says how one of
+        several crates is measured alone."""
+        try:
+            return compiler.compiled(crate)
+        except NotBuiltError as error:
+            root = self.checkout / self.by.configuration.project
+            told = bench_targets.one_alone(among, root)
+            raise NotBuiltError("\n".join(filter(None, (f"{error}", told)))) from None
 
     def _write(self, built: Built) -> None:
         files.write(self.new / _FACTS, json.dumps(msgspec.to_builtins(built), indent=1))

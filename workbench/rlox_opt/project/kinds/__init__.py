@@ -8,7 +8,8 @@ named, every kind is asked what it finds.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from rlox_opt.project import asv_files, bench_targets, package_name
@@ -21,7 +22,7 @@ from rlox_opt.project.kinds.kind import Kind
 from rlox_opt.project.kinds.pytest_benchmarks import Pytest
 from rlox_opt.system.usage import UsageError
 
-__all__ = ["ASV", "OTHERS", "Kind", "below", "chosen", "names", "of", "taking"]
+__all__ = ["ASV", "OTHERS", "Kind", "below", "beside_asv", "chosen", "names", "of", "taking"]
 
 OTHERS: tuple[Kind, ...] = (OfCommands(), Pytest(), Criterion())
 """All kinds but asv's, in the order in which they are asked."""
@@ -67,7 +68,7 @@ def chosen(
     except NoSuiteError as error:
         found = [(kind, path) for kind in OTHERS for path in kind.there(top, root, files)]
         if not found:
-            raise NoSuiteError(f"{error}") from None
+            raise NoSuiteError(f"{error}{_elsewhere(top, root, files)}") from None
     if len(found) > 1:
         names = ", ".join(f"{path} ({kind.name})" for kind, path in found)
         first = posixpath.relpath(found[0][1], root)
@@ -77,6 +78,32 @@ def chosen(
         )
     ((kind, path),) = found
     return kind.suite(top, root, path)
+
+
+def _elsewhere(top: Path, root: PurePosixPath, listed: Sequence[str] | None) -> str:
+    """The end of a message: where to start instead, if crates of the repository that do not lie in
+    `root` have benches."""
+    if root == PurePosixPath():
+        return ""
+    manifests = None
+    if listed is not None:
+        manifests = [top / of for of in listed if PurePosixPath(of).name == bench_targets.MANIFEST]
+    crates = [crate for crate in bench_targets.crates(top, manifests) if crate.targets]
+    places = (posixpath.relpath(crate.folder.relative_to(top), root) for crate in crates)
+    where = ", ".join(dict.fromkeys(places))
+    return f"; other crates of the repository have such benches: start in {where}" if where else ""
+
+
+def beside_asv(top: Path, root: PurePosixPath, listed: Sequence[str] | None) -> Iterator[str]:
+    """A note on each suite that a project has beside its asv.conf.json, which comes first."""
+    for kind in OTHERS:
+        for path in kind.there(top, root, listed):
+            if taking(top, path) is kind:
+                place = shlex.quote(posixpath.relpath(path, root))
+                yield (
+                    f"benchmarks by {kind.name} are in {place} too; rlox-opt init --suite {place} "
+                    "takes them"
+                )
 
 
 def below(top: Path, root: PurePosixPath, listed: Sequence[str]) -> list[PurePosixPath]:

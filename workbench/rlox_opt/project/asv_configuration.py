@@ -29,6 +29,7 @@ NAMES = ("asv.conf.json", "asv.conf.jsonc")
 _MOST = 1 << 17  # characters: ten times the longest known; a file with comments then takes a second
 _CONDA_LIKE = ("conda", "mamba", "rattler")
 _ALONE = {"virtualenv", "uv", ""}  # environments whose packages come from PyPI
+_OF_ASV = {*_CONDA_LIKE, *_ALONE, "existing"}  # types that asv itself has
 _KNOWN = (
     *("version", "project", "project_url", "repo", "repo_subdir", "branches", "pythons", "matrix"),
     *("exclude", "include", "env_dir", "benchmark_dir", "results_dir", "html_dir"),
@@ -156,8 +157,13 @@ def parse(
             f"first is taken: {_told(combination)}; --with NAME==VERSION takes another version"
         )
     conda = of.environment_type in _CONDA_LIKE
+    named = [f"`{key}`" for key in ("build_command", "install_command") if getattr(of, key)]
+    theirs = bool(named) and of.environment_type not in _OF_ASV  # commands of a plug-in's type
     if of.environment_type not in _ALONE:
         said = "its packages are taken from PyPI by uv" if conda else "environments are made by uv"
+        if theirs:
+            said += f", and the project's back-end builds the package: {' and '.join(named)} may "
+            said += "need a plug-in of asv"
         notes.append(f"{path}: `environment_type` is {of.environment_type}; {said}")
     also = _of_conda_file(of.conda_environment_file, path, beside, notes) if conda else None
     taken = {_bare(key.removeprefix("pip+")).lower() for kind, key in combination if kind == "req"}
@@ -181,8 +187,8 @@ def parse(
         not_pip=tuple(map(_bare, _asked({**of_conda, **combination}))) if conda else (),
         build_env=build_env,
         run_env=build_env | _variables(combination, path, "env_nobuild"),
-        build_command=of.build_command,
-        install_command=of.install_command,
+        build_command=() if theirs else of.build_command,
+        install_command=() if theirs else of.install_command,
         pythons=pythons,
         environment_type=of.environment_type,
         notes=tuple(map(printable, notes)),

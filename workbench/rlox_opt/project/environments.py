@@ -8,14 +8,16 @@ Sides with the same requirements share it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -37,9 +39,11 @@ _RUNNER = re.compile(r"^\s*(?:from|import)\s+asv_runner\b", re.MULTILINE)
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 _OBJECTS = re.compile(r"^\s*(?:def\s+mem_|class\s+Mem[A-Z_])", re.MULTILINE)  # asv's own pattern
 _WORD = re.compile(r"\w[\w.-]*")
-# The name that uv gives as the cause. For a package without a wheel its words are different.
-_CAUSES = (
-    re.compile(r"(?:Because|because|and) (?P<name>[\w.-]+) was not found in the (?:package )?"),
+_T = TypeVar("_T")
+# The name that uv gives as the cause: of what is not there, and of what has no wheel, for which its
+# words are different.
+_ABSENT = re.compile(r"(?:Because|because|and) (?P<name>[\w.-]+) was not found in the ")
+_WITHOUT_WHEEL = (
     re.compile(r"(?:Because|because|and) (?P<name>[\w.-]+)\S* has no usable wheels"),
     re.compile(r"no wheels? (?:are|is) (?:available|usable) for (?P<name>[\w.-]+)"),
     re.compile(r"(?:all|only) versions? of (?P<name>[\w.-]+) (?:have|has) no (?:usable )?wheels?"),
@@ -86,13 +90,15 @@ class Environments:
         like: Environment | None = None,
         droppable: Collection[str] = (),
         without: str = "",
+        needed: Collection[str] = (),
     ) -> Environment:
         """The environment of an interpreter (a version, or a path) with these requirements. It is
         made if there is none.
 
         The versions of `like`, the other side's environment, are kept unless these requirements
-        forbid them. Requirements whose names are in `droppable` are left out with a note if they
-        have no wheel. The distribution `without`, the measured one, is not installed.
+        forbid them. Requirements whose names are in `droppable` are left out with a note if there
+        is no such package, or if they ask for no version and none has a wheel; those that are
+        `needed` never are. The distribution `without`, the measured one, is not installed.
 
         Raises:
             NotResolvedError: the requirements cannot be installed together, or not at all.
@@ -100,7 +106,7 @@ class Environments:
         """
         of = interpreters.named(python) if isinstance(python, str) else python
         pins = like.locked if like else ()
-        return self.having(of, self.locked(of, requirements, pins, droppable, without))
+        return self.having(of, self.locked(of, requirements, pins, droppable, without, needed))
 
     def having(self, python: Interpreter, locked: Locked) -> Environment:
         """The environment with exactly these versions. It is made if there is none. Raises
@@ -118,22 +124,25 @@ class Environments:
         like: Sequence[str] = (),
         droppable: Collection[str] = (),
         without: str = "",
+        needed: Collection[str] = (),
     ) -> Locked:
         """The requirements resolved to exact versions, with those of the pins `like` where they
-        allow it. They are resolved once and kept. Raises NotResolvedError."""
+        allow it, and without what `of` leaves out. They are resolved once and kept. Raises
+        NotResolvedError."""
         asked, names = (
             sorted(dict.fromkeys(requirements)),
             {canonicalize_name(n) for n in droppable},
         )
         if not asked:
             return Locked(())
+        drop = (*sorted(names), "needed", *sorted(needed)) if names else ()
         key = _digest(python.title, *asked, *_local(asked), "like", *sorted(like), "drop",
-            *sorted(names), without)  # fmt: skip
+            *drop, without)  # fmt: skip
         kept = self.folder / "locks" / f"{key}.json"
         try:
             return schema.read(kept, Locked)
         except NotReadError:
-            locked = self._resolve(python, asked, like, names, without)
+            locked = self._resolve(python, asked, like, names, without, needed)
             files.write(kept, json.dumps(msgspec.to_builtins(locked), indent=1))
             return locked
 
@@ -144,23 +153,28 @@ class Environments:
         like: Sequence[str],
         droppable: Collection[str],
         without: str,
+        needed: Collection[str],
     ) -> Locked:
         notes: list[str] = []
+        own = {*map(name_of, needed)}
+        fixed = {name_of(of) for of in asked if of not in needed and any_version(of) != of}
+        wheels = sorted({*droppable} - (own - fixed))
         checkouts.ignored(self.folder)
         with scratch(self.folder) as folder:
             while True:
                 (folder / "asked.txt").write_text("".join(f"{of}\n" for of in asked))
                 (folder / "locked.txt").write_text("".join(f"{of}\n" for of in like))
                 # A package of conda's may have another project's name on PyPI, and building that
-                # from source would run unknown code.
+                # from source would run unknown code. What is needed is known, but the version that
+                # conda has of it may be too old to be built.
                 words = ["pip", "compile", "asked.txt", "--output-file", "locked.txt", "--quiet"]
                 words += ["--no-header", "--no-annotate", "--python", str(python.path)]
-                words += [word for of in sorted(droppable) for word in ("--only-binary", of)]
+                words += [word for of in wheels for word in ("--only-binary", of)]
                 words += ["--no-emit-package", without] if without else []
                 done = uv(*words, cwd=folder)
                 if not done.status:
                     break
-                lacking = _lacking(done.output, asked, droppable)
+                lacking = _lacking(done.output, asked, {*droppable} - own)
                 if not lacking:
                     what = ", ".join(asked)
                     raise NotResolvedError(f"{what} for Python {python.version}: {reason(done)}")
@@ -299,6 +313,35 @@ def any_version(requirement: str) -> str:
     return str(asked)
 
 
+def giving_way(
+    wanted: Sequence[str],
+    having: Callable[[Sequence[str]], _T],
+    path: PurePosixPath,
+    python: Interpreter,
+) -> tuple[_T, list[str]]:
+    """What `having` makes of what the file at `path` has `wanted`. A version that cannot be had, as
+    an outdated one may not, is given up with a note: one alone if that will do, otherwise all.
+    Raises NotResolvedError."""
+    fixed = [of for of in wanted if any_version(of) != of]
+    tried: list[list[str]] = [[], *([of] for of in fixed)]
+
+    def without(given_up: Sequence[str]) -> tuple[_T, list[str]]:
+        made = having([any_version(of) if of in given_up else of for of in wanted])
+        several = len(given_up) > 1
+        note = (
+            f"{path}: {', '.join(given_up)} cannot {'all ' if several else ''}be had with Python "
+            f"{python.version} and what the package requires, and "
+            f"{'give way to the versions' if several else 'gives way to the version'} that can; "
+            "--with NAME==VERSION takes another"
+        )
+        return made, [note] if given_up else []
+
+    for given_up in tried:
+        with contextlib.suppress(NotResolvedError):
+            return without(given_up)
+    return without(fixed)
+
+
 @functools.cache
 def name_of(requirement: str) -> str:
     """The distribution that a requirement names."""
@@ -309,11 +352,16 @@ def name_of(requirement: str) -> str:
 
 
 def _lacking(said: str, asked: Sequence[str], droppable: Collection[str]) -> str:
-    """The requirement that uv names as missing, if it may be left out; otherwise ""."""
+    """The requirement that uv names as missing, if it may be left out; otherwise "". If only the
+    version that it asks for has no wheel, another one may have."""
     said = " ".join(re.sub(r"^[\s×╰─▶├│]+", "", line) for line in said.splitlines())
-    found = {str(canonicalize_name(of["name"])) for cause in _CAUSES for of in cause.finditer(said)}
-    there = {name_of(of) for of in asked}
-    return next(iter(sorted(found & there & {*droppable})), "")
+
+    def named(*causes: re.Pattern[str]) -> set[str]:
+        return {canonicalize_name(of["name"]) for cause in causes for of in cause.finditer(said)}
+
+    fixed = {name_of(of) for of in asked if any_version(of) != of}
+    found = named(_ABSENT) | (named(*_WITHOUT_WHEEL) - fixed)
+    return next(iter(sorted(found & {*map(name_of, asked)} & {*droppable})), "")
 
 
 def _digest(*parts: str) -> str:

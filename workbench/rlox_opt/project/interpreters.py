@@ -158,5 +158,8 @@ def chosen(
 
 
 def _instead(found: Interpreter, wanted: str, requires: str) -> str:
+    what = f"Python {found.version} runs it"
+    if requires and not running().fits(requires) and wanted == f"Python {running().version}":
+        return f"{what}: the package asks for {requires}, which {wanted} is not"
     why = f", or not what the package asks for ({requires})" if requires else ""
-    return f"Python {found.version} runs it: {wanted} is not installed{why}"
+    return f"{what}: {wanted} is not installed{why}"

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from rlox_opt.project import checkouts, releases
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, forget_oldest, told_of_lacking
@@ -24,7 +23,7 @@ from rlox_opt.project.environments import (
     Environments,
     Locked,
     NotResolvedError,
-    any_version,
+    giving_way,
     imported_by,
     joined,
     known,
@@ -40,7 +39,6 @@ from rlox_opt.system.usage import UsageError
 
 _LIMIT_S = 3600.0  # of a build
 _LACKING = "not checked out"
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class OwnEnvironment:
                 f"another interpreter{other}"
             ) from None
         needs = built.needs(asks.extras)
-        named = {*map(name_of, (*built.requirements, *asked.requires))}
+        named = {*map(name_of, (*built.requirements, *asked.requires, *asv_command.ALWAYS))}
         wanted, left_out = known(asks.requirements, asks.not_pip, named, self.suite)
         needed = (*needed_by(self.suite), *needs)
         pins = tuple(like.made.get("environment", "").splitlines()) if like else ()
@@ -198,9 +196,10 @@ class OwnEnvironment:
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What the back-end requires besides `needed`, and the versions of all. Raises
         NotResolvedError."""
-        pins = self._pins(of, needed, like)
+        own = (*asked.requires, *asv_command.ALWAYS)
+        pins = self._pins(of, needed, like, own)
         if more := self._also_required(revision, asked, of, pins, env):
-            pins = self._pins(of, (*needed, *more), like, pins)
+            pins = self._pins(of, (*needed, *more), like, (*own, *more), pins)
         return more, pins
 
     def _also_required(
@@ -248,9 +247,9 @@ class OwnEnvironment:
             needed = joined((*wanted, *asked.requires, *asv_command.ALWAYS), revision.extra)
             return needed, *self._fixed(revision, asked, of, needed, like, asks.build_env)
 
-        (needed, more, fixed), told = self._giving_way(wanted, having)
+        (needed, more, fixed), told = giving_way(wanted, having, asks.path, of)
         notes += told
-        pins = self._pins(of, needed, like, fixed)  # asv does not install `more`
+        pins = self._pins(of, needed, like, asked.requires, fixed)  # asv does not install `more`
         commands = asks.build_command, asks.install_command
         made = {
             "builder": f"the commands of {asks.path}",
@@ -336,16 +335,21 @@ class OwnEnvironment:
         return "\0".join(row for row in rows if not row.partition("\t")[2].startswith(suite))
 
     def _pins(
-        self, of: Interpreter, asked: Sequence[str], like: Artefact | None, own: Sequence[str] = ()
+        self,
+        of: Interpreter,
+        asked: Sequence[str],
+        like: Artefact | None,
+        needed: Sequence[str],
+        own: Sequence[str] = (),
     ) -> tuple[str, ...]:
-        """The versions of build requirements: the `own` ones, and those of the other side where
-        they are allowed. Raises NotResolvedError."""
+        """The versions of build requirements, of which the commit itself has the `needed` ones: the
+        `own` ones, and those of the other side where they are allowed. Raises NotResolvedError."""
         theirs = like.made.get("build environment", "").splitlines() if like else []
         asks = self.configuration
         # What asv's commands install there must not be there before.
         without = asks.distribution if asks.by_commands else ""
         likes = joined(theirs, own)
-        return self.environments.locked(of, asked, likes, asks.not_pip, without).pins
+        return self.environments.locked(of, asked, likes, asks.not_pip, without, needed).pins
 
     def _environment(
         self,
@@ -359,39 +363,20 @@ class OwnEnvironment:
         """The environment with what the configuration has `wanted` and with what is `needed` in any
         case."""
 
+        asks = self.configuration
+
         def having(wanted: Sequence[str]) -> Environment:
             asked = joined((*wanted, *needed), revision.extra)
-            return self.environments.of(of, asked, like, self.configuration.not_pip, measured)
+            return self.environments.of(of, asked, like, asks.not_pip, measured, needed)
 
         try:
-            made, told = self._giving_way(wanted, having)
+            made, told = giving_way(wanted, having, asks.path, of)
         except NotResolvedError as error:
             why = f"{revision.title} cannot have what it requires: {error}"
             if revision.extra:
                 raise UsageError(f"--with {' --with '.join(revision.extra)}: {why}") from None
             raise NotBuiltError(why) from None
         return dataclasses.replace(made, notes=(*made.notes, *told))
-
-    def _giving_way(
-        self, wanted: Sequence[str], having: Callable[[Sequence[str]], _T]
-    ) -> tuple[_T, list[str]]:
-        """What `having` makes of what the configuration has `wanted`. A version that contradicts
-        what else is needed, as an outdated one may, is given up with a note. Raises
-        NotResolvedError."""
-        try:
-            return having(wanted), []
-        except NotResolvedError:
-            fixed = [asked for asked in wanted if any_version(asked) != asked]
-            for giving_way in (*((asked,) for asked in fixed), fixed):
-                rest = [any_version(asked) if asked in giving_way else asked for asked in wanted]
-                with contextlib.suppress(NotResolvedError):
-                    note = (
-                        f"{self.configuration.path}: {', '.join(giving_way)} cannot be had with "
-                        "what the package requires, and gives way to the version that can; "
-                        f"--with NAME==VERSION takes another"
-                    )
-                    return having(rest), [note]
-            raise
 
 
 def _digest(*parts: str) -> str:

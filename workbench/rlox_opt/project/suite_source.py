@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.output import few
 
 # asv's own patterns, which must match the beginning of a name.
 _BENCHMARK = re.compile(
@@ -26,6 +27,9 @@ _MEANT = re.compile(
     r"(tests?|bench(mark)?s?|perf|timing|timeit|timer?s?|mem(ory)?|peak_?mem(ory)?|track(ing)?)"
     r"(_|(?=[A-Z])|$)"
 )
+# Names of a type that a plug-in of asv brings. Of other such types helpers may have the names, as
+# of `ray_`.
+_OF_PLUG_INS = re.compile(r"tracemalloc_.")
 _NAMES = "asv takes names that begin with time_, timeraw_, mem_, peakmem_ or track_"
 _HELPERS = re.compile(r"setup|teardown|_")
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -80,14 +84,30 @@ def trees(folder: Path) -> list[tuple[Path, ast.Module]]:
 
 def lightest(folder: Path, names: Sequence[str]) -> str:
     """The first of the benchmarks whose module does least when it is imported. Some modules make
-    large inputs, and each process pays for that."""
-    work = {of.name: _calls(of.tree) for of in _modules(folder)[0]}
+    large inputs, and each process pays for that. One that stands below a decorator, which may take
+    it away, comes after all others."""
+    modules, _ = _modules(folder)
+    work = {of.name: _calls(of.tree) for of in modules}
+    decorated = {name for of in modules for name in _decorated(of)}
 
-    def of_module(name: str) -> int:
+    def dear(name: str) -> tuple[bool, int]:
         above = [name.rsplit(".", n)[0] for n in range(1, name.count(".") + 1)]
-        return next((work[module] for module in above if module in work), work.get("", 0))
+        calls = next((work[module] for module in above if module in work), work.get("", 0))
+        return not decorated.isdisjoint((name, *above)), calls
 
-    return min(names, key=of_module)
+    return min(names, key=dear)
+
+
+def _decorated(of: _Module) -> Iterator[str]:
+    """The classes, functions and methods of a module that have decorators, by asv's names."""
+    prefix = f"{of.name}." if of.name else ""
+    for node in _top_level(of.tree.body):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.decorator_list:
+                yield f"{prefix}{node.name}"
+            for inner in node.body:
+                if isinstance(inner, _Function) and inner.decorator_list:
+                    yield f"{prefix}{node.name}.{inner.name}"
 
 
 def _calls(tree: ast.Module) -> int:
@@ -131,6 +151,17 @@ def uncovered(folder: Path) -> list[str]:
         for line, told in sorted(_of_module(of, used)):
             found.append(f"{where}:{line}: {told}")
     return found
+
+
+def of_plug_ins(folder: Path) -> list[str]:
+    """A sentence on the benchmarks of the suite in `folder` that only a plug-in of asv runs; none
+    without such. Functions that are called are helpers."""
+    modules = [of for of in _modules(folder)[0] if _importable(folder, of.path)]
+    used = _used(of.tree for of in modules)
+    names = (name for of in modules for name in _defined(of) if _OF_PLUG_INS.match(name))
+    found = [*dict.fromkeys(name for name in names if not used[name])]
+    told = f"{folder.name}: a plug-in of asv runs {few(found)}, and rlox-opt does not"
+    return [told] if found else []
 
 
 def _of_module(of: _Module, used: Counter[str]) -> Iterator[tuple[int, str]]:
@@ -256,17 +287,25 @@ def _defined(of: _Module) -> list[str]:
 
 
 def _used(trees: Iterable[ast.Module]) -> Counter[str]:
-    """How often names are used, apart from their definitions; texts count, for `getattr`."""
-    return Counter(
+    """How often names are used, apart from their definitions and from attributes that they are
+    given (`test_it.number = 3`); texts count, for `getattr`."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    told: Counter[str] = Counter(
         name
-        for tree in trees
-        for node in ast.walk(tree)
+        for node in nodes
         for name in (
             getattr(node, "id", None),
             getattr(node, "attr", None),
             getattr(node, "value", None) if isinstance(node, ast.Constant) else None,
         )
         if isinstance(name, str)
+    )
+    return told - Counter(
+        node.value.id
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
     )
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rlox_opt.harness.packages import Failure
 from rlox_opt.harness.sequential import Comparison, tally
 from rlox_opt.project import blind, calibration, parity
 from rlox_opt.project.artefacts import same_parts, same_surroundings
+from rlox_opt.project.environments import named_in
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED, zone
 from rlox_opt.system.output import few
@@ -36,6 +38,7 @@ _REMEDY = (
     "; only what git has is in its folder: commit the file, or name it by an absolute path in an "
     "environment variable"
 )
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([A-Za-z]\w*)'")
 
 
 def show(found: ComparedBuilds) -> None:
@@ -118,7 +121,8 @@ def _markdown_table(
 
 def not_measured(found: ComparedBuilds) -> Iterator[str]:
     """A line for each benchmark without a verdict, with the reason."""
-    yield from _broken(found.broken)
+    known = named_in(*found.notes, *found.base.packages, *found.head.packages)
+    yield from _broken(found.broken, known)
     for side in ("base", "head"):
         gone = [name for name, of in found.missing.items() if of == side]
         if len(gone) > _EACH:
@@ -152,20 +156,29 @@ def _skipped(skipped: Mapping[str, Failure]) -> Iterator[str]:
         yield f"skipped for other reasons: {few(rest, _FIRST)}"
 
 
-def _broken(broken: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """A line for each unreadable part of the suite."""
+def _broken(broken: Mapping[str, Mapping[str, str]], known: Collection[str] = ()) -> Iterator[str]:
+    """A line for each unreadable part of the suite. Modules that are `known` need no remedy."""
     for part in dict.fromkeys(part for of in broken.values() for part in of):
         reasons = {side: of[part] for side, of in broken.items() if part in of}
-        told = {side: f"{reason}{_remedy(part, reason)}" for side, reason in reasons.items()}
+        told = {side: f"{reason}{_remedy(part, reason, known)}" for side, reason in reasons.items()}
         if len({*told.values()}) == 1:
             yield f"{part}: cannot be read in {' and '.join(told)}: {next(iter(told.values()))}"
         else:
             yield from (f"{part}: cannot be read in {side}: {of}" for side, of in told.items())
 
 
-def _remedy(part: str, reason: str) -> str:
-    """What the user can do about data that git does not have."""
-    return _REMEDY if _FILE.search(part) and _NOT_THERE.search(reason) else ""
+def _remedy(part: str, reason: str, known: Collection[str]) -> str:
+    """What the user can do about data that git does not have, and about a module that the
+    environment lacks, unless it is `known` or bears a name of the suite's."""
+    if _FILE.search(part) and _NOT_THERE.search(reason):
+        return _REMEDY
+    lacking = _NO_MODULE.match(reason)
+    if lacking is None or lacking[1] in sys.stdlib_module_names:
+        return ""
+    own = re.findall(r"\w+", part.partition(".py")[0])
+    if lacking[1] in own or not named_in(lacking[1]).isdisjoint(known):
+        return ""
+    return f"; --with {lacking[1]} adds it, if that is what PyPI calls it"
 
 
 def closing(found: ComparedBuilds) -> Iterator[str]:

@@ -192,7 +192,8 @@ def test_a_version_that_cannot_be_had_for_the_build_gives_way_and_is_told(thing:
     outdated = builds(root, build_command=command, requirements=("alpha==0.1",))
     built = outdated.build(of(first))
     (note,) = built.notes
-    assert "alpha==0.1 cannot be had with what the package requires, and gives way" in note
+    assert "alpha==0.1 cannot be had with Python" in note
+    assert "and what the package requires, and gives way to the version that can; --with" in note
     asked = ["alpha==2.0", "build==1.0", "pip==1.0"]
     assert built.made["build environment"].splitlines() == asked
     given = outdated.build(Revision(first[:10], first, extra=("alpha==1.0",)))
@@ -210,6 +211,14 @@ def test_what_only_conda_names_is_not_there_for_the_build_either(thing: Thing) -
     built = builds(thing.root, build_command=commands, **asks).build(of(thing.commit))
     asked = ["alpha==2.0", "build==1.0", "pip==1.0"]
     assert built.made["build environment"].splitlines() == asked
+
+
+def test_what_asv_always_installs_is_there_to_run_with_where_conda_names_it(thing: Thing) -> None:
+    command = ("python zips.py {build_cache_dir}",)
+    asks = {"requirements": ("build",), "not_pip": ("build",), "environment_type": "conda"}
+    built = builds(thing.root, build_command=command, **asks).build(of(thing.commit))
+    assert built.made["environment"] == "build==1.0"
+    assert built.notes == ()
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,18 @@ def test_commands_are_texts_or_lists_and_nothing_is_the_default() -> None:
     assert of(build_command=None, install_command=[]).build_command == ()
 
 
+def test_commands_for_environments_that_a_plug_in_makes_are_left_out_and_that_is_said() -> None:
+    keys = {"build_command": "python {conf_dir}/install.py", "install_command": []}
+    found = of(environment_type="delegated", **keys)
+    assert not found.by_commands
+    (note,) = found.notes
+    assert "`environment_type` is delegated; environments are made by uv, and the project's" in note
+    assert note.endswith("builds the package: `build_command` may need a plug-in of asv")
+    for own in ("conda", "rattler", "virtualenv", "uv", "existing"):
+        assert of(environment_type=own, **keys).by_commands
+    assert "without" not in of(environment_type="delegated").notes[0]
+
+
 @pytest.mark.parametrize(
     "repo",
     ["https://host/x.git", "git@host:x/y.git", "/home/me/x", "~/x", "ssh://host/x", "../../x"],

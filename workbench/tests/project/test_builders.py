@@ -14,6 +14,7 @@ from rlox_opt.project import own_environment, parity, releases
 from rlox_opt.project.builders import pep517, wheels
 from rlox_opt.project.builds import Artefact, Builds, NotBuiltError, same_parts
 from rlox_opt.project.commits import Revision
+from rlox_opt.project.interpreters import running
 from rlox_opt.system.usage import UsageError
 
 COMPILES = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
@@ -129,7 +130,21 @@ def test_a_version_in_the_matrix_that_cannot_be_had_gives_way_and_is_told(tmp_pa
     built = builds(tmp_path / "thing", requirements=("alpha==1.0", "beta==1.0")).build(of(first))
     assert built.made["environment"].splitlines() == ["alpha==1.5", "beta==1.0"]
     (note,) = built.notes
-    assert "alpha==1.0 cannot be had with what" in note
+    assert f"alpha==1.0 cannot be had with Python {running().version} and what" in note
+
+
+def test_a_version_of_condas_without_a_wheel_gives_way_and_its_package_stays(
+    tmp_path: Path,
+) -> None:
+    for name in ("alpha-0.5", "beta-0.5"):
+        (tmp_path / "index" / f"{name}.tar.gz").touch()
+    suite = {"benchmarks/a.py": "import beta\ndef time_a(): pass\n"}
+    (first,) = repository(tmp_path / "thing", own(more=NEEDS) | suite)
+    asks = {"requirements": ("alpha==0.5", "beta==0.5"), "not_pip": ("alpha", "beta")}
+    built = builds(tmp_path / "thing", **asks).build(of(first))
+    assert built.made["environment"].splitlines() == ["alpha==2.0", "beta==2.0"]
+    (note,) = built.notes
+    assert "alpha==0.5, beta==0.5 cannot all be had with Python" in note
 
 
 def test_variables_of_the_matrix_are_there_for_build_and_run(tmp_path: Path) -> None:

@@ -94,6 +94,23 @@ def test_what_only_conda_has_is_left_out_and_told(environments: Environments) ->
         environments.of(running(), ["alpha", "libgeo>=3"])
 
 
+def test_a_version_without_a_wheel_is_told_and_its_package_is_not_left_out(
+    environments: Environments, tmp_path: Path
+) -> None:
+    (tmp_path / "index" / "alpha-0.5.tar.gz").touch()
+    asked = ["alpha==0.5", "alpha>=0.1"]
+    for needed in ((), asked[1:]):
+        with pytest.raises(NotResolvedError, match=r"alpha==0\.5 has no usable wheels"):
+            environments.of(running(), asked, droppable=["alpha"], needed=needed)
+
+
+def test_what_is_needed_is_never_left_out(environments: Environments) -> None:
+    asked = ["alpha", "libgeo"]
+    assert environments.of(running(), asked, droppable=["libgeo"]).locked == ("alpha==2.0",)
+    with pytest.raises(NotResolvedError, match="libgeo was not found"):
+        environments.of(running(), asked, droppable=["libgeo"], needed=["libgeo"])
+
+
 @pytest.mark.parametrize("asked", [["alpha==9"], ["alpha==2.0", "beta==1.0"]])
 def test_what_cannot_be_had_is_told_in_a_line_with_the_reason(
     environments: Environments, asked: list[str]

@@ -83,3 +83,28 @@ def test_where_a_file_of_tests_lacks_data_it_is_told_how_to_have_it() -> None:
     for other in ("no such name", loader):
         (said,) = verdicts._broken({"head": {"tests/test_it.py": f"ImportError: {other}"}})
         assert said == f"tests/test_it.py: cannot be read in head: ImportError: {other}"
+
+
+def lacking(module: str, *notes: str) -> str:
+    """What is said, after the reason, where a part of the suite imports a module that is not
+    there."""
+    reason = f"ModuleNotFoundError: No module named {module!r}"
+    side = SimpleNamespace(packages=("thing", "_thing"))
+    found = SimpleNamespace(
+        broken={"head": {"benchmarks.files": reason}},
+        notes=notes,
+        base=side,
+        head=side,
+        missing={},
+        skipped=dict,
+        failures=dict,
+    )
+    (said,) = verdicts.not_measured(cast(Any, found))
+    return said.removeprefix(f"benchmarks.files: cannot be read in head: {reason}")
+
+
+def test_where_a_module_is_not_there_it_is_told_how_to_add_it() -> None:
+    assert lacking("packaging") == "; --with packaging adds it, if that is what PyPI calls it"
+    assert lacking("packaging", "packaging is not in the environment: … --with 'packaging'") == ""
+    for own in ("thing", "_thing", "benchmarks", "files", "scipy.gone", "tkinter"):
+        assert lacking(own) == ""

@@ -37,7 +37,7 @@ class Asv:
         return suite_source.any_benchmark(suite)
 
     def uncovered(self, suite: Path) -> list[str]:
-        return suite_source.uncovered(suite)
+        return [*suite_source.uncovered(suite), *suite_source.of_plug_ins(suite)]
 
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
         timed = [name for name in names if name.rpartition(".")[2].startswith("time_")] or names

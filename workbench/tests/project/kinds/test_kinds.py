@@ -88,12 +88,73 @@ def test_the_source_tells_benchmarks_and_what_is_never_collected(tmp_path: Path)
             )
         ),
     ]
-    speed, lost = Pytest().uncovered(suite)
-    assert speed.startswith("tests/speed.py: its 1 benchmarks are collected since")
+    (lost,) = Pytest().uncovered(suite)
     assert lost.startswith("tests/test_it.py:30: bench_lost is never collected: pytest takes")
     own = f"{PYPROJECT}[tool.pytest.ini_options]\npython_functions = 'bench_*'\n"
     write(tmp_path, {"pyproject.toml": own})
     assert Pytest().uncovered(suite) == []
+
+
+def test_a_file_that_pytest_alone_would_not_collect_is_covered_and_a_note_says_so(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {"pyproject.toml": PYPROJECT, "tests/speed.py": TIMED})
+    assert Pytest().uncovered(tmp_path / "tests") == []
+    _, note = kinds.chosen(tmp_path, TOP).notes
+    assert note.startswith("tests/speed.py: its 1 benchmarks are collected, although pytest alone")
+    own = f"{PYPROJECT}[tool.pytest.ini_options]\npython_files = 'speed.py'\n"
+    write(tmp_path, {"pyproject.toml": own})
+    assert len(kinds.chosen(tmp_path, TOP).notes) == 1
+
+
+def test_a_file_of_tests_that_this_python_cannot_parse_is_left_to_the_one_that_runs_it(
+    tmp_path: Path,
+) -> None:
+    newer = {"tests/test_newer.py": "def (benchmark:\n", "tests/helper.py": "def (benchmark:\n"}
+    files = {"pyproject.toml": PYPROJECT, "tests/test_it.py": TIMED, **newer}
+    root, folder = write(tmp_path / "user", files), tmp_path / "scratch"
+    folder.mkdir()
+    laid = Pytest().laid_out(root / "tests", kinds.chosen(root, TOP), (), folder)
+    assert [*laid.settings["files"]] == ["tests/test_it.py", "tests/test_newer.py"]
+
+
+COSTS = """
+import pytest
+
+@pytest.mark.parametrize("n", LISTED_ELSEWHERE)
+def test_of_some_cases(benchmark, n): ...
+
+@pytest.mark.parametrize("n", [1, 2])
+class TestOfCases:
+    @pytest.mark.parametrize("m", argvalues=(1, 2))
+    def test_four(self, benchmark, n, m): ...
+    def test_two(self, benchmark, n): ...
+
+def test_of_a_fixture(benchmark, data): ...
+
+def test_of_rounds(benchmark):
+    benchmark.pedantic(int, rounds=9)
+
+def test_light(benchmark): ...
+
+def test_as_light(benchmark): ...
+"""
+
+
+def test_the_lightest_has_the_fewest_cases_then_fixtures_then_no_rounds_of_its_own(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {"pyproject.toml": PYPROJECT, "tests/test_it.py": COSTS})
+    suite = tmp_path / "tests"
+    left = Pytest().benchmarks(suite)
+    order: list[str] = []
+    while left:
+        order.append(Pytest().lightest(suite, left))
+        left.remove(order[-1])
+    assert [name.rpartition("::")[2] for name in order] == [
+        "test_light", "test_as_light", "test_of_rounds", "test_of_a_fixture", "test_two",
+        "test_four", "test_of_some_cases",
+    ]  # fmt: skip
 
 
 DECORATED = """
@@ -123,7 +184,7 @@ def test_a_plug_in_that_the_suite_imports_is_among_what_it_requires(
     write(tmp_path, {"pyproject.toml": group, "tests/test_it.py": f"{line}\n{TIMED}"})
     found = kinds.chosen(tmp_path, TOP)
     assert found.requirements == ("pytest", "numpy", "pytest-codspeed")
-    assert "as the dependency group a and an import in the suite say" in found.notes[0]
+    assert "what the dependency group a and an import in the suite say;" in found.notes[0]
     write(tmp_path, {"pyproject.toml": group.replace("numpy", "pytest_codspeed>=3")})
     assert kinds.chosen(tmp_path, TOP).requirements == ("pytest", "pytest_codspeed>=3")
 

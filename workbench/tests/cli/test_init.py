@@ -332,6 +332,16 @@ def test_notes_and_what_is_never_collected_are_told(here: Path) -> None:
     assert any("`benchmark` is no setting of asv's" in note for note in said["notes"])
 
 
+def test_benchmarks_of_pytest_beside_an_asv_suite_are_told_until_one_is_chosen(here: Path) -> None:
+    suite = "tests/speed/test_it.py"
+    make(here, {**FILES, suite: "def test_it(benchmark): ...\n"})
+    note = f"benchmarks by pytest are in {suite} too; rlox-opt init --suite {suite} takes them"
+    assert note in json.loads(rlox_opt("init", "--json").stdout)["notes"]
+    chosen = rlox_opt("init", "--suite", suite, "--dry-run").stdout
+    assert f"would write  suite = '{suite}'" in chosen
+    assert note not in chosen
+
+
 def test_a_file_that_cannot_be_written_is_told(here: Path) -> None:
     make(here, TWO)
     (here / "pyproject.toml").unlink()

@@ -51,7 +51,7 @@ def test_init_finds_the_suite_and_what_its_tests_require(root: Path) -> None:
     named = "'^tests/later_test.py::test_fresh'"
     assert last == f"run next:    rlox-opt diff HEAD~1 HEAD --bench {named}"
     assert "tests, 16 benchmark functions  (pytest's: tests that take" in done.stdout
-    assert "has pytest, pytest-benchmark, as the dependency group test says" in done.stdout
+    assert "has what the dependency group test says; --with" in done.stdout
     assert strangers.asked_here(root, "init")["written"] is None
 
 

@@ -40,6 +40,7 @@ _LONGEST = 400  # characters of a failing test's message
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CLOCKS = (time.perf_counter, busy_s)  # kept here, since tests may replace time's clocks
 _WITHIN = ("time", "call", "pin", "reached")  # the commands during which a test waits
+_THREADS = Path("/proc/self/task")
 
 
 class Ended(Exception):
@@ -48,8 +49,6 @@ class Ended(Exception):
 
 class Side:
     """Answers commands, also while a test waits at its call."""
-
-    pin = staticmethod(pin)
 
     def __init__(
         self,
@@ -197,6 +196,16 @@ class Side:
             noticed.append(call.changed(min(self._first[self._name][1:])))
             self._told = noticed[-1] if all(noticed) else ""
         return result
+
+    @staticmethod
+    def pin(core: int | None) -> None:
+        """Stay on one core, with the threads that the suite has started; None ends that."""
+        pin(core)
+        if _THREADS.is_dir():
+            cores = os.sched_getaffinity(0)
+            for thread in _THREADS.iterdir():
+                with contextlib.suppress(OSError):  # it has ended, or is one of the kernel's
+                    os.sched_setaffinity(int(thread.name), cores)
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
         """Seconds of the calls; seconds with their setups; processor seconds of all threads."""

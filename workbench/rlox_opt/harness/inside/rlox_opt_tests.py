@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +48,9 @@ def run(side: Any, root: str, ini: str, files: Sequence[str], scratch: Path) -> 
     """Run pytest in this process, which answers the side's commands meanwhile. Returns the reason
     if pytest ended before that."""
     asked = [f"--rootdir={root}", f"--confcutdir={root}", "-c", ini, "--capture=no"]
-    asked += [f"--basetemp={scratch / 'made'}"]
+    # Each `tmp_path` goes with its test, as many runs could fill the disk. pytest before 7.3 has no
+    # such setting, and looks at no value that it does not ask for.
+    asked += [f"--basetemp={scratch / 'made'}", "-o", "tmp_path_retention_policy=failed"]
     asked += [word for name in _BLOCKED for word in ("-p", f"no:{name}")]
     own, said = sys.stderr, io.StringIO()
     sys.stderr = said  # until the side answers commands
@@ -127,6 +130,7 @@ class Tests:
         self._session: Any = None
         self.items: dict[str, Any] = {}
         self.broken: dict[str, str] = {}
+        self._deselected = 0  # benchmarks
         self._last: Any = None
         self._ready: Callable[[], object] = int
         self._reports: list[Any] = []
@@ -151,16 +155,21 @@ class Tests:
         # The value of an option that is unknown may be a word of its own. pytest would take it for
         # a folder with tests, and import the conftest.py there.
         early_config.known_args_namespace.file_or_dir = [*self._files]
+        # A setting that nobody knows is no error. This is for pytest before 9, and since then.
+        early_config.known_args_namespace.strict_config = False
+        early_config._inicache["strict_config"] = False
         yield
         if early_config.pluginmanager.hasplugin("xdist"):
             args += ["-n0", "--dist=no"]  # tests must run in this process
         unknown = parser.parse_known_and_unknown_args([*args])[1]
-        args[:] = [word for word in args if word not in unknown and word != "--strict-config"]
+        args[:] = [word for word in args if word not in unknown]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: Any) -> None:
         for name in _FIXTURES:
             config.addinivalue_line("markers", f"{name}: what is timed")
+        # Nor is a setting that nobody knows an error where warnings are.
+        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestConfigWarning")
         if _MEASURES_AWAY.search(config.option.markexpr or ""):
             config.option.markexpr = ""  # `-m "not benchmark"` is a setting for testing
         config.option.usepdb = False
@@ -181,7 +190,7 @@ class Tests:
 
     def collect(self, files: Sequence[str]) -> None:
         """Collect files of the suite. What cannot be read is noted in `broken`."""
-        self.items, self.broken = {}, {}
+        self.items, self.broken, self._deselected = {}, {}, 0
         try:
             found = self._session.perform_collect([str(Path(self._root, of)) for of in files])
         except KeyboardInterrupt:
@@ -192,6 +201,16 @@ class Tests:
         for item in found:
             if self._is_benchmark(item):
                 self.items[item.nodeid] = item
+        if self._deselected and not self.items:
+            why = (
+                f"its conftest.py or its options deselect all {self._deselected} benchmarks; an "
+                "option may select them: PYTEST_ADDOPTS='--…' rlox-opt diff …"
+            )
+            self.broken = {"the suite": why, **self.broken}  # first, as one reason alone is told
+
+    @pytest.hookimpl
+    def pytest_deselected(self, items: Sequence[Any]) -> None:
+        self._deselected += sum(map(self._is_benchmark, items))
 
     def _is_benchmark(self, item: Any) -> bool:
         fixtures = getattr(item, "fixturenames", ())
@@ -231,6 +250,10 @@ class Tests:
         """Run a test. `ready` is called after its fixtures and before the test itself. Returns the
         reason of a failure or a skip, "" for neither, and whether the test was skipped."""
         item = self.named(name)
+        try:
+            Path.cwd()
+        except FileNotFoundError:  # the last test ended within its `tmp_path`
+            os.chdir(self._root)
         if self._last is not None and self._last is not item:
             self._session._setupstate.teardown_exact(item.parent)  # fixtures no later test shares
         self._last, self._reports, self._error, self._ready = item, [], None, ready

@@ -55,23 +55,24 @@ class Pytest:
         return self.any_benchmark(top / path)
 
     def suite(self, top: Path, root: PurePosixPath, path: PurePosixPath) -> Configuration:
-        home = _root_of(top / path)[0]
+        home, settings = _root_of(top / path)
         taken = pytest_requires.found(top / root)
         if not taken.source and home != top / root:
             taken = pytest_requires.found(home)
         own = top / path
         above = (of / "conftest.py" for of in own.parents if of.is_relative_to(home))
         taken = pytest_requires.with_imported(taken, (*pytest_source.python_files(own), *above))
-        listed = ", ".join(taken.requirements)
-        says = f"as {taken.source} {'say' if ' and ' in taken.source else 'says'}"
-        said = says if taken.source else "for nothing names what tests require"
-        note = f"{path}: its environment has {listed}, {said}; --with NAME adds to it"
+        says = "say" if " and " in taken.source else "says"
+        listed = f"{', '.join(taken.requirements)}, for nothing names what tests require"
+        has = f"what {taken.source} {says}" if taken.source else listed
+        note = f"{path}: its environment has {has}; --with NAME adds to it"
+        beyond = [] if _has_own_names(settings) else pytest_source.beyond(own, home)
         return Configuration(
             path=path,
             suite=path,
             project=root,
             requirements=taken.requirements,
-            notes=(note,),
+            notes=(note, *beyond),
             kind=self.name,
         )
 
@@ -83,12 +84,10 @@ class Pytest:
 
     def uncovered(self, suite: Path) -> list[str]:
         root, settings = _root_of(suite)
-        if settings and re.search(r"\bpython_(files|classes|functions)\b", _text(settings)):
-            return []  # the user has chosen other names for collection
-        return pytest_source.uncovered(suite, root)
+        return [] if _has_own_names(settings) else pytest_source.uncovered(suite, root)
 
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
-        return names[0]
+        return pytest_source.lightest(suite, _root_of(suite)[0], names)
 
     def laid_out(
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path
@@ -126,6 +125,12 @@ def _root_of(suite: Path) -> tuple[Path, Path | None]:
         if (folder / ".git").exists():
             break
     return home, None
+
+
+def _has_own_names(settings: Path | None) -> bool:
+    """Whether the user has chosen other names for collection."""
+    pattern = r"\bpython_(files|classes|functions)\b"
+    return settings is not None and re.search(pattern, _text(settings)) is not None
 
 
 def _within(root: Path, file: str) -> tuple[str, str] | None:

@@ -131,9 +131,7 @@ def not_measured(found: ComparedBuilds) -> Iterator[str]:
         else:
             yield from (f"{name}: not in {side}" for name in gone)
     yield from _skipped(found.skipped())
-    for name, failure in found.failures().items():
-        where = f"fails in {failure.side}" if failure.side else "fails"
-        yield f"{name}: {where}: {failure.reason}"
+    yield from _failed(found.failures())
 
 
 def _skipped(skipped: Mapping[str, Failure]) -> Iterator[str]:
@@ -154,6 +152,19 @@ def _skipped(skipped: Mapping[str, Failure]) -> Iterator[str]:
             yield f"{len(names)} benchmarks are {where}{by} {reason}, such as {first}"
     if rest := [name for _, names in most[_EACH:] for name in names]:
         yield f"skipped for other reasons: {few(rest, _FIRST)}"
+
+
+def _failed(failures: Mapping[str, Failure]) -> Iterator[str]:
+    """A line for each benchmark that fails. Many with the same reason have one line."""
+    alike: dict[str, list[str]] = {}
+    for name, failure in failures.items():
+        alike.setdefault(failure.reason, []).append(name)
+    for reason, names in alike.items():
+        parts = [[name] for name in names] if len(names) <= _EACH else [names]
+        for part in parts:
+            sides = " or ".join(sorted({failures[name].side or "" for name in part} - {""}))
+            where = f" in {sides}" if sides else ""
+            yield f"{few(part, _FIRST)}: {'fails' if len(part) == 1 else 'fail'}{where}: {reason}"
 
 
 def _broken(broken: Mapping[str, Mapping[str, str]], known: Collection[str] = ()) -> Iterator[str]:

@@ -74,6 +74,17 @@ def test_of_many_reasons_the_rare_ones_are_told_together() -> None:
     assert last == "skipped for other reasons: f, g, h and 2 more"
 
 
+def test_many_benchmarks_that_fail_alike_are_told_in_one_line() -> None:
+    failures = {name: Failure("base", "OSError: no data") for name in "abcde"}
+    alone = [f"{name}: fails in base: OSError: no data" for name in "abcde"]
+    other = {"z": Failure(None, "ended by SIGKILL")}
+    last = "z: fails: ended by SIGKILL"
+    assert [*verdicts._failed(failures | other)] == [*alone, last]
+    failures["f"] = Failure("head", "OSError: no data")
+    together = "a, b, c and 3 more: fail in base or head: OSError: no data"
+    assert [*verdicts._failed(failures | other)] == [together, last]
+
+
 def test_where_a_file_of_tests_lacks_data_it_is_told_how_to_have_it() -> None:
     reason = "FileNotFoundError: [Errno 2] No such file or directory: 'data/big.txt'"
     of_both = {side: {"tests/test_it.py": reason} for side in ("base", "head")}

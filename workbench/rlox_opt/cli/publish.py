@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
                     f"them, in {project.history}"
                 )
             order = regressions.order(project, [of.entry for of in recordings], _say)
-            known = regressions.acknowledgements(project, None)
+            known = regressions.acknowledgements(project, None, order)
             least = calibration.smallest(project.records)
             table = project.settings.thresholds
             history = History.of(recordings, order, least, known, table)

@@ -6,10 +6,13 @@ import argparse
 import dataclasses
 import datetime
 import json
+import math
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +21,8 @@ from rlox_opt.cli.types import Once, pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import recorded, store, unrecorded
 from rlox_opt.history.store import Entry
+from rlox_opt.project import kinds
+from rlox_opt.project.builders.criterion import own_benches
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import WORKING_TREE, Revision, is_span
 from rlox_opt.project.parity import facts_of, findings
@@ -41,15 +46,16 @@ examples:
   rlox-opt record main~40..main --list   lists which of them would be recorded; measures nothing
   rlox-opt record main~40..main --features none
   rlox-opt record v1 --budget 330        enough for all parts, also on two slow cores
-  rlox-opt record HEAD --bench 'Gae' --again
+  rlox-opt record HEAD --bench '^io' --again
   rlox-opt record v1 --control main~40
 
 Each commit is timed beside a control: one build that stays the same for the whole history of a
 machine. It is the control of the newest entry, or else the first commit that is asked for. Commit
 and control are called in turn, and the ratio of their times is kept beside the seconds. Then follow
-instructions and allocations (by callgrind), peak memory, a short profile of each training run, both
-forms of the optimisations, and criterion. Where a time changed, its layer and function are looked
-for. No part but the first, the times, begins once the budget is spent.
+instructions and allocations (by callgrind), and peak memory; and of what a project has beyond its
+suite: a short profile of each training run, its planned optimisations before and after, and
+criterion. Where a time changed, its layer and function are looked for. No part but the first, the
+times, begins once the budget is spent.
 
 A commit is appended when it is finished, so that the same command goes on after Ctrl-C or a crash.
 Commits that are recorded already, with the same features and control, are passed over. Of FROM..TO,
@@ -75,13 +81,13 @@ def add_to(verbs: Any, project: Project) -> None:
     )
     add = parser.add_argument
     add("revisions", metavar="REV", nargs="*", default=["HEAD"], help="a commit, or FROM..TO; with "
-        "cargo's features as in REV+opt-p5,opt-p7 (default: HEAD)")  # fmt: skip
+        "cargo's features as in REV+simd,threads (default: HEAD)")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=120.0,
         help="seconds of measuring a commit, after its build (default: 120)")  # fmt: skip
     add("--bench", metavar="REGEX", action=Once, type=pattern,
         help="only benchmarks whose name has it; those of training are train.NAME")  # fmt: skip
     add("--features", metavar="LIST", help="cargo's features of commits that name none: shipped "
-        "(default), none, or such as opt-p5,opt-p7")  # fmt: skip
+        "(default), none, or such as simd,threads")  # fmt: skip
     add(
         "--control",
         metavar="REV",
@@ -102,8 +108,9 @@ def add_to(verbs: Any, project: Project) -> None:
 class Told:
     """What became of the commits: paths of new entries, why others have no numbers, which were
     there already or are another process's, which of a range failed before, and which need none; of
-    new entries, what was built otherwise than in the entry before; and what was noticed of
-    benchmarks, by name."""
+    new entries, what was built otherwise than in the entry before, what notes there are that it has
+    not, and what they lack; what was noticed of benchmarks, by name; and how many are of kinds that
+    a history does not keep."""
 
     recorded: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
@@ -111,7 +118,10 @@ class Told:
     failed_before: list[str] = field(default_factory=list)
     unneeded: list[str] = field(default_factory=list)
     built_unlike: dict[str, list[str]] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    lacking: dict[str, str] = field(default_factory=dict)
     noticed: dict[str, str] = field(default_factory=dict)
+    unkept: int = 0
     complete: bool = False
 
 
@@ -157,10 +167,15 @@ def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) 
         return 0
     for revision in wanted:
         say(project.commits.described(revision.commit))
-    minutes = len(wanted) * (_BUILD_S + arguments.budget) / 60
-    said = f"{len(wanted)} to record, in some {minutes:.0f} minutes"
+    minutes = math.ceil(len(wanted) * _expected_s(newest, arguments.budget) / 60)
+    said = f"{len(wanted)} to record, in some {minutes} minutes"
     say(", ".join([said, *_left_out(told)]) + ".")
     return 0
+
+
+def _expected_s(newest: Entry | None, budget_s: float) -> float:
+    """How long a commit will take: as long as that of the newest entry, if that has numbers."""
+    return newest.seconds if newest and newest.cells else _BUILD_S + budget_s
 
 
 def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
@@ -195,7 +210,8 @@ def _record(
     progress.end(control.revision.title)
 
     left = _left(asked, arguments, recorded.named(control), told)
-    progress.plan([(revision.title, _BUILD_S + arguments.budget) for revision in left])
+    seconds = _expected_s(store.last(recorded.home(project)), arguments.budget)
+    progress.plan([(revision.title, seconds) for revision in left])
     for revision in left:
         progress.begin(revision.title)
         with unrecorded.alone(project, revision) as own:
@@ -231,6 +247,7 @@ def _one(
     progress: Lines,
 ) -> str:
     """Measure a commit and append its entry; returns how it went, in a few words."""
+    from rlox_opt.history import lacking
     from rlox_opt.history.recording import Recording, toolchain
 
     project: Project = arguments.project
@@ -257,7 +274,7 @@ def _one(
         progress.note("build")
         builds = dataclasses.replace(project.builds, twins=True)
         built = builds.build(revision, control)
-        findings(control, built)
+        notes = _notes(project, control, built)
     except (NotBuiltError, UsageError) as error:
         reason = str(error).removeprefix(f"{revision.title} ")
         told.failed[revision.title] = reason
@@ -270,7 +287,7 @@ def _one(
         return "does not build"
     for artefact in (control, built):
         os.utime(artefact.folder)  # used last, however long ago it was built
-    before = recorded.before(project, revision, entry)
+    before, own = recorded.before(project, revision, entry), own_benches(built)
     recording = Recording(
         project,
         built,
@@ -279,6 +296,7 @@ def _one(
         arguments.budget,
         progress,
         before,
+        own != own_benches(control),
     )
     interrupted = False
     try:
@@ -299,21 +317,42 @@ def _one(
         failures=tuple({"benchmark": n, "reason": why} for n, why in recording.failures.items()),
         causes=recording.causes,
         built=facts_of(built),
+        suite=own or kinds.of(project.configuration).digest(project.suite),
+        notes=notes,
     )
     if before and (unlike := entry.built_unlike(before)):
         told.built_unlike[revision.title] = unlike
+    known_notes = {*(before.notes if before else ()), *chain(*told.notes.values())}
+    if new := [note for note in notes if note not in known_notes]:
+        told.notes[revision.title] = new
     told.noticed |= recording.noticed
     if entry.cells or (entry.failures and not interrupted):
         path = store.append(entry, project.history)
     if entry.cells:
         told.recorded[revision.title] = str(path)
+        told.unkept = max(told.unkept, recording.unkept)
+        if not interrupted and (lacks := lacking.told(entry, recording.skipped)):
+            told.lacking[revision.title] = lacks
     elif not interrupted:
-        told.failed[revision.title] = (
-            "; ".join(recording.failures.values()) or "no benchmark of it has such a name"
-        )
+        why = "no benchmark of it has such a name" if arguments.bench else "it has none to record"
+        if recording.unkept:
+            why = "only track_ and mem_ benchmarks, which are not kept in a history"
+        told.failed[revision.title] = "; ".join(recording.failures.values()) or why
     if interrupted:
         raise KeyboardInterrupt
     return f"{number_of(len(entry.cells), 'number')}, {number_of(len(entry.profiles), 'profile')}"
+
+
+def _notes(project: Project, control: Artefact, built: Artefact) -> tuple[str, ...]:
+    """What people should know of the two builds and of how they differ, without the folder of the
+    project. Raises UsageError as `findings` does."""
+    sides = {"base": "the control", "head": "the commit"}
+    differ = (
+        re.sub(r"\bin (base|head)\b", lambda of: f"in {sides[of[1]]}", text)
+        for text in findings(control, built)
+    )
+    said = dict.fromkeys([*control.notes, *built.notes, *differ])
+    return tuple(note.replace(f"{project.root}{os.sep}", "") for note in said)
 
 
 def _left_out(told: Told) -> list[str]:
@@ -332,7 +371,13 @@ def _sentences(told: Told) -> Iterator[str]:
         yield f"{title}: {why}"
     for title, unlike in told.built_unlike.items():
         yield f"{title}: built otherwise than the recording before: {'; '.join(unlike)}"
+    yield from (f"{title}: note: {of}" for title, notes in told.notes.items() for of in notes)
+    yield from (f"{title}: {lacks}" for title, lacks in told.lacking.items())
     yield from (f"{name}: {what}" for name, what in told.noticed.items())
+    if told.unkept == 1:
+        yield "1 track_ or mem_ benchmark is not kept in a history"
+    elif told.unkept:
+        yield f"{told.unkept} track_ and mem_ benchmarks are not kept in a history"
     said = [f"{len(told.recorded)} recorded"] if told.recorded else []
     said += _left_out(told)
     yield f"{', '.join(said) or 'nothing recorded'}."

@@ -16,7 +16,7 @@ from msgspec import structs
 from rlox_opt.cli.types import Once, pattern
 from rlox_opt.history import acknowledged, store, unrecorded
 from rlox_opt.history.acknowledged import Acknowledgement
-from rlox_opt.history.store import Entry
+from rlox_opt.history.store import UNITS, Entry
 from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
 from rlox_opt.sampling.layers import TITLES
@@ -35,15 +35,16 @@ examples:
   rlox-opt regressions
   rlox-opt regressions --bench gae --all
   rlox-opt regressions --json |
-    jq '.open[] | select(.acknowledged == null) | .commit'
+    jq '.open[] | select(.unexplained) | .commit'
 
 A level change is a commit after which a benchmark takes another time than before, and goes on doing
 so. Those of the recorded history (`rlox-opt record`) are listed, as long as more than half of the
 change is left today. ratio = new level / old level, with its 99 % interval. Above 1 a benchmark is
-slower; steps per second are slower below 1. An alarm has fewer than five commits at its new level,
-and may turn out to be chance. Counts repeat: their changes are confirmed at once. A regression that
-is intended is acknowledged in a file, with its kind and the largest ratio that is accepted; a
-larger one is listed again:
+slower; steps per second are slower below 1. Where commits before the first recording at the new
+level have none, each of them may be the cause: "after A, up to B". An alarm has fewer than five
+commits at its new level, and may turn out to be chance. Counts repeat: their changes are confirmed
+at once. A regression that is intended is acknowledged in a file, with its kind and the largest
+ratio that is accepted; a larger one is listed again:
 
   [[acknowledged]]
   benchmark = "data_plane.Gae.*"
@@ -54,6 +55,10 @@ larger one is listed again:
 
 Without `commit`, the commit that adds the entry to the file is meant, so that a change can bring
 its own acknowledgement. `diff` and `gate` read this file, too.
+
+Where the suite or the environment changed as well, a line says so: the code may be the same. Where
+no commit asked for the environment's change, counts, memory and trainings are listed as measured
+otherwise, and count as explained. Times do not: their control ran in the same environment.
 """
 
 
@@ -66,8 +71,8 @@ def add_to(verbs: Any, project: Project) -> None:
         "since which commit, by how much, and in which layer.",
         epilog=_EXAMPLES
         + exits.told(
-            good="nothing became slower, or all of it is acknowledged",
-            difference="a regression is not acknowledged",
+            good="nothing became slower, or all of it is acknowledged or measured otherwise",
+            difference="a regression is neither",
             cannot_tell="also where there is no history",
         ),
     )
@@ -88,20 +93,27 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.history import series
 
     project: Project = arguments.project
-    known = acknowledgements(project, arguments.acknowledged)
     entries = [entry for _, entry in store.entries(arguments.history)]
     if not entries:
         raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
     kept = store.newest(entries)
     line = order(project, entries, _say)
+    known = acknowledgements(project, arguments.acknowledged, line)
+    numbers = {commit: number for number, commit in enumerate(line or ())}
     least = calibration.smallest(project.records)
     of = series.of_store(entries, line, least, project.settings.thresholds)
     lacking = unrecorded.of(project, {entry.commit for entry in entries}, line or ())
     rows = [
-        _row(one, change, known, kept) for one in of for change in one.changes if one.open(change)
+        _row(one, change, known, kept, numbers)
+        for one in of
+        for change in one.changes
+        if one.open(change)
     ]
-    unused = [
-        entry for entry in known if not any(entry.fits(one, c) for one in of for c in one.changes)
+    unused = [  # of what is recorded at all
+        entry
+        for entry in known
+        if entry.kind in UNITS
+        and not any(entry.fits(one, c, numbers) for one in of for c in one.changes)
     ]
     chosen = [one for one in of if arguments.bench.search(one.benchmark)]
     if of and not chosen:
@@ -110,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
             + few(sorted({one.benchmark for one in of}))
         )
     shown = [row for row in rows if arguments.bench.search(row["benchmark"])]
-    unexplained = sum(row["slower"] and row["acknowledged"] is None for row in shown)
+    unexplained = sum(row["unexplained"] for row in shown)
     code = DIFFERENCE if unexplained else GOOD
     if arguments.json:
         listed = [row for row in shown if row["slower"] or arguments.all]
@@ -120,13 +132,17 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for text in lines(shown, arguments.all):
             say(text)
+    newest = numbers[lacking.newest] if lacking else -1
     for entry in unused:
-        what = f"{entry.kind} of {entry.benchmark}"
-        if entry.commit:
-            _say(f"acknowledged {what} at {entry.commit}: fits no change; remove the entry")
+        what = f"acknowledged {entry.kind} of {entry.benchmark}"
+        at = f"{what} at {entry.commit[:10]}"
+        if not entry.commit:
+            _say(f"{what}: names no commit, and no commit has brought it in yet")
+        elif numbers.get(entry.commit, -1) > newest:
+            _say(f"{at}: neither this commit nor a later one is recorded yet")
         else:
-            _say(f"acknowledged {what}: names no commit, and no commit has brought it in yet")
-    if unsearched := series.unsearched(of):
+            _say(f"{at}: fits no change{project.commits.unshallow() or '; remove the entry'}")
+    for unsearched in series.unsearched(chosen):
         _say(unsearched)
     if lacking and lacking.without:
         _say(f"{lacking}")
@@ -134,13 +150,16 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def acknowledgements(project: Project, path: Path | None) -> list[Acknowledgement]:
-    """Those of a file, each with its commit; without a file, of the project's, where there is
-    one."""
+def acknowledgements(
+    project: Project, path: Path | None, line: Sequence[str] | None
+) -> list[Acknowledgement]:
+    """Those of a file, each with its commit, by its whole hash if it is on the line; without a
+    file, of the project's, where there is one."""
     if path is None and not project.acknowledged.exists():
         return []
     path = path or project.acknowledged
-    return acknowledged.dated(project, path, acknowledged.load(path))
+    known = acknowledged.dated(project, path, acknowledged.load(path))
+    return acknowledged.whole(known, line or ())
 
 
 def order(
@@ -152,7 +171,8 @@ def order(
     if off == recorded:
         return None
     if off:
-        say(f"{len(off)} recorded commits are not on the line of HEAD; left out")
+        why = project.commits.unshallow()
+        say(f"{len(off)} recorded commits are not on the line of HEAD; left out{why}")
     return line
 
 
@@ -161,10 +181,17 @@ def _row(
     change: Change,
     known: Sequence[Acknowledgement],
     kept: Mapping[tuple[str, tuple[str, ...], str], Entry],
+    numbers: Mapping[str, int],
 ) -> dict[str, Any]:
+    from rlox_opt.history.series import possible
+
     point = one.points[change.index]
     entry = kept[point.machine, one.features, point.commit]
-    answer = acknowledged.answer(known, one, change)
+    answer = acknowledged.answer(known, one, change, numbers)
+    reason = answer.reason if answer and answer.excuses(change.ratio) else None
+    after = one.points[change.before].commit
+    besides, unasked = entry.besides(kept[point.machine, one.features, after])
+    drifted = unasked and one.kind != "time"  # times are ratios to a control in that environment
     return {
         "benchmark": one.benchmark,
         "kind": one.kind,
@@ -172,24 +199,31 @@ def _row(
         "machine": point.machine,
         "commit": point.commit,
         "subject": point.subject,
-        "after": one.points[change.before].commit,
+        "after": after,
+        "commits": possible(after, point.commit, entry.parent, numbers),
         "ratio": change.ratio,
         "ci99": list(change.ci99),
         "p": change.p,
         "state": change.state,
         "slower": one.slower(change),
         "layer": entry.causes.get(one.benchmark, {}).get("layer"),
-        "acknowledged": answer.reason if answer and answer.excuses(change.ratio) else None,
+        "acknowledged": reason,
         "acknowledged_to": answer.ratio if answer else None,
+        "besides": besides,
+        "unexplained": one.slower(change) and reason is None and not drifted,
     }
 
 
 def lines(rows: Sequence[Mapping[str, Any]], every: bool = False) -> Iterator[str]:
     """What is not explained, what is, and what became faster; the largest first."""
     slower = [row for row in rows if row["slower"]]
+    unexplained = [row for row in slower if row["unexplained"]]
+    meant = [row for row in slower if row["acknowledged"] is not None]
+    otherwise = [row for row in slower if row not in unexplained and row not in meant]
     for title, of in (
-        ("Regressions", [row for row in slower if row["acknowledged"] is None]),
-        ("Acknowledged", [row for row in slower if row["acknowledged"] is not None]),
+        ("Regressions", unexplained),
+        ("Measured otherwise", otherwise),
+        ("Acknowledged", meant),
         ("Improvements", [row for row in rows if not row["slower"]] if every else []),
     ):
         if of:
@@ -199,13 +233,22 @@ def lines(rows: Sequence[Mapping[str, Any]], every: bool = False) -> Iterator[st
             cause = f"in {TITLES.get(row['layer'], row['layer'])}" if row["layer"] else None
             features = ",".join(row["features"]) or "none"
             yield f"  {ratio}, {row['state']}: {row['benchmark']}"
-            yield f"      since {row['commit'][:10]} {row['subject']}"
+            yield f"      {_since(row)}"
             where = (row["kind"], features, row["machine"], cause)
             yield f"      {' · '.join(filter(None, where))}"
+            yield from (f"      {told}" for told in row["besides"])
             if row["acknowledged"] is not None:
                 yield f"      {row['acknowledged']}"
             elif row["acknowledged_to"] is not None:
                 yield f"      more than the {row['acknowledged_to']:g}× that is acknowledged"
+
+
+def _since(row: Mapping[str, Any]) -> str:
+    """The commit that made the change, or those that may have."""
+    commit, commits = row["commit"][:10], row["commits"]
+    if commits == 1:
+        return f"since {commit} {row['subject']}"
+    return f"after {row['after'][:10]}, up to {commit}" + f" ({commits} commits)" * bool(commits)
 
 
 def _say(text: str) -> None:

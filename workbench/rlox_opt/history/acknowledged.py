@@ -11,8 +11,8 @@ Without a commit, an entry belongs to the change that adds it to the file, since
 commit's hash while writing. So it excuses that change, and no later one.
 
 A change may be found a commit or two beside its cause, and that place may move as the history
-grows. So an entry fits changes up to `NEAR` readings from its commit. The size of a change moves
-too, so an entry for times has some tolerance.
+grows. So an entry fits changes up to `NEAR` readings from its commit, or from the next reading if
+the commit has none. The size of a change moves too, so an entry for times has some tolerance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,17 +70,25 @@ class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
             if not does:
                 raise ValueError(f"`{name}` is {getattr(self, name)!r}; it takes {takes}")
 
-    def fits(self, series: Series, change: Change) -> bool:
-        """Whether a change of a series is the regression of this entry, of whatever size."""
+    def fits(self, series: Series, change: Change, line: Mapping[str, int] | None = None) -> bool:
+        """Whether a change of a series is the regression of this entry, of whatever size. `line`
+        numbers the commits by their whole hashes, so that the reading after a commit is known."""
         if not self.commit or self.kind != series.kind or not series.slower(change):
             return False
         points = series.points
         place = [i for i, p in enumerate(points) if p.place == points[change.index].place]
         at = place.index(change.index)
-        near = place[max(0, at - NEAR) : at + NEAR + 1]
-        return matches(series.benchmark, self.benchmark) and any(
-            points[i].commit.startswith(self.commit) for i in near
-        )
+        own = self._readings([points[i].commit for i in place], line or {})
+        return matches(series.benchmark, self.benchmark) and any(abs(n - at) <= NEAR for n in own)
+
+    def _readings(self, commits: Sequence[str], line: Mapping[str, int]) -> list[int]:
+        """Those of its commit, among readings of these commits in order; without any, the next."""
+        own = [n for n, commit in enumerate(commits) if commit.startswith(self.commit)]
+        if own or self.commit not in line:
+            return own
+        later = (n for n, commit in enumerate(commits) if line.get(commit, -1) > line[self.commit])
+        first = next(later, 0)
+        return [first] if first else []  # what comes before the first reading is no change there
 
     def excuses(self, ratio: float) -> bool:
         """Whether a change that the entry fits is no larger than it excuses."""
@@ -88,10 +96,13 @@ class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def answer(
-    known: Iterable[Acknowledgement], series: Series, change: Change
+    known: Iterable[Acknowledgement],
+    series: Series,
+    change: Change,
+    line: Mapping[str, int] | None = None,
 ) -> Acknowledgement | None:
-    """The entry that fits a change; if there are several, the one that excuses most."""
-    return _most(entry for entry in known if entry.fits(series, change))
+    """The entry that fits a change on a line; if there are several, the one that excuses most."""
+    return _most(entry for entry in known if entry.fits(series, change, line))
 
 
 def answer_to(
@@ -141,6 +152,15 @@ def dated(project: Project, path: Path, known: Sequence[Acknowledgement]) -> lis
             with contextlib.suppress(NotReadError):
                 since = {of: since.get(of, commit) for of in _at(project, commit, inside)}
     return [replace(of, commit=of.commit or since.get(of, "")[:40]) for of in known]
+
+
+def whole(known: Iterable[Acknowledgement], line: Sequence[str]) -> list[Acknowledgement]:
+    """The entries, with the whole hashes of commits that are on a line."""
+
+    def commit(of: Acknowledgement) -> str:
+        return next((one for one in line if of.commit and one.startswith(of.commit)), of.commit)
+
+    return [replace(of, commit=commit(of)[:40]) for of in known]
 
 
 def _inside(project: Project, path: Path) -> str | None:

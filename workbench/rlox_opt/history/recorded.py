@@ -18,6 +18,7 @@ from rlox_opt.system.usage import UsageError
 
 SHIPPED = ("shipped",)
 _ANCESTORS = 50  # among which the entry before is looked for
+_ANOTHER = "--control REV begins a new series"
 
 
 def home(project: Project) -> Path:
@@ -71,10 +72,7 @@ def choose_control(project: Project, asked: Sequence[Revision], given: str | Non
     if given:
         return _readable(project, project.builds.build(project.commits.resolve(given)))
     if newest := store.last(home(project)):
-        control = newest.control
-        features = tuple(control["features"])
-        revision = Revision(control["commit"], control["commit"], features)
-        return _readable(project, project.builds.build(revision))
+        return _readable(project, _of_newest(project, newest))
     why = ""
     for revision in asked:
         try:
@@ -82,6 +80,18 @@ def choose_control(project: Project, asked: Sequence[Revision], given: str | Non
         except (NotBuiltError, UsageError) as error:
             why = str(error)
     raise NotBuiltError(f"none of the commits can be the control, the last: {why}")
+
+
+def _of_newest(project: Project, newest: Entry) -> Artefact:
+    """The build of the control of the newest entry. Raises as `choose_control` does."""
+    commit, features = newest.control["commit"], tuple(newest.control["features"])
+    control = f"the control {commit[:10]} of the newest recording"
+    if project.commits.tree(commit) is None:
+        raise UsageError(f"{control} is not in this clone{project.commits.unshallow()}; {_ANOTHER}")
+    try:
+        return project.builds.build(Revision(commit, commit, features))
+    except NotBuiltError as error:
+        raise NotBuiltError(f"{control} does not build any more; {_ANOTHER}: {error}") from None
 
 
 def _readable(project: Project, control: Artefact) -> Artefact:

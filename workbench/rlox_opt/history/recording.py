@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 RESTARTS, MORE = LOOKS[0], LOOKS[-1]  # of a benchmark; the second if time is left at the end
 STAGES = ("time", "counts", "memory", "profile", "pairs", "criterion")
+NO_TIME = "no time was left"
+CAUSE = "cause of"  # a benchmark, among the failures
 BEARABLE = (
     *(ContestError, ChildError, NotBuiltError, UsageError),
     *(ValueError, OSError, subprocess.SubprocessError),
@@ -55,8 +57,9 @@ _MOST_CAUSES = 3
 
 @dataclass
 class Recording:
-    """The results for a commit so far. Its ratios are to the `control`. `before` is the entry of an
-    ancestor with the same features and control, and `pattern` selects benchmarks."""
+    """The results for a commit so far. Its ratios are to the `control`; there are none if the two
+    have `other_benches`, so that one name may mean two things. `before` is the entry of an ancestor
+    with the same features and control, and `pattern` selects benchmarks."""
 
     project: Project
     commit: Artefact
@@ -65,23 +68,27 @@ class Recording:
     budget_s: float
     progress: Lines
     before: Entry | None = None
+    other_benches: bool = False
     build: dict[str, Any] = field(default_factory=dict)
     others: list[Cell] = field(default_factory=list)
     profiles: dict[str, Profile] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     causes: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: Comparison = field(default_factory=lambda: Comparison([], patient=True))
-    alone: frozenset[str] = frozenset()  # benchmarks that the control lacks
+    alone: frozenset[str] = frozenset()  # benchmarks that the control lacks, or does not run
     noticed: dict[str, str] = field(default_factory=dict)  # notes for the user, by benchmark
+    unkept: int = 0  # benchmarks of kinds that a history does not keep
     _packages: Packages = field(init=False)
+    _itself: Packages | None = field(init=False, default=None)
+    _stack: contextlib.ExitStack = field(init=False)
     _names: dict[str, list[str]] = field(init=False)  # the commit's benchmarks, by kind
     _restart: Restart = field(init=False)
     _until: float = field(init=False)
 
     def measure(self) -> None:
         """Run all stages. What was measured before a KeyboardInterrupt stays."""
-        with contextlib.ExitStack() as stack:
-            packages = self._packages = stack.enter_context(
+        with contextlib.ExitStack() as self._stack:
+            packages = self._packages = self._stack.enter_context(
                 side_by_side(self.project, self.control, self.commit, again=False)
             )
             packages.beginning = beginning(self.pattern)
@@ -98,18 +105,18 @@ class Recording:
                 for name in self._names["time"]
                 if self.pattern.search(name) and not causes.of_twins(self.project, name)
             ]
+            unkept = packages.names("memory", "track").items()
+            self.unkept = len([n for n, of in unkept if "head" in of and self.pattern.search(n)])
             if not any(self._names.values()):
                 self.failures |= packages.listed()["head"].broken
-            self.alone = frozenset(n for n in self.times.names if "base" not in there[n])
-            by_itself = packages
-            if self.alone:
-                pair = side_by_side(self.project, self.commit, self.commit, again=False)
-                by_itself = stack.enter_context(pair)
-                by_itself.beginning = packages.beginning
+            self.alone = frozenset(
+                n for n in self.times.names if self.other_benches or "base" not in there[n]
+            )
 
             def restart(names: Sequence[str], seed: int) -> Iterator[Outcome]:
                 yield from packages.contests([n for n in names if n not in self.alone], seed)
-                yield from by_itself.contests([n for n in names if n in self.alone], seed)
+                if alone := [n for n in names if n in self.alone]:
+                    yield from self._by_itself().contests(alone, seed)
 
             self._until = time.monotonic() + self.budget_s
             self._restart = restart
@@ -118,11 +125,25 @@ class Recording:
                 if stage == STAGES[0] or self._left() > 0:
                     self._bear(stage, getattr(self, f"_{stage}"))
                 else:
-                    self.failures[stage] = f"no time was left of the budget of {self.budget_s:g} s"
+                    self.failures[stage] = self._late()
             self._find_causes()
             if self._left() > 0:
                 self.times.run(restart, MORE, self._left())
-            self.noticed = by_itself.told() | packages.told()
+            by_itself = self._itself.told() if self._itself else {}
+            self.noticed = by_itself | packages.told()
+
+    def _by_itself(self) -> Packages:
+        """The commit beside itself."""
+        if self._itself is None:
+            pair = side_by_side(self.project, self.commit, self.commit, again=False)
+            self._itself = self._stack.enter_context(pair)
+            self._itself.beginning = self._packages.beginning
+        return self._itself
+
+    @property
+    def skipped(self) -> list[str]:
+        """The benchmarks that asked to be skipped."""
+        return [name for name, failure in self.times.failures.items() if failure.skipped]
 
     @property
     def cells(self) -> list[Cell]:
@@ -152,6 +173,9 @@ class Recording:
     def _left(self) -> float:
         return self._until - time.monotonic()
 
+    def _late(self, what: str = "") -> str:
+        return f"{NO_TIME} of the budget of {self.budget_s:g} s{what}"
+
     def _bear(self, what: str, does: Callable[[], None]) -> None:
         try:
             does()
@@ -165,10 +189,29 @@ class Recording:
             self._left(),
             lambda n, *_: self.progress.note(f"restart {n}", 1 - self._left() / self.budget_s),
         )
+        self._time_without_control()
         for name, failure in self.times.failures.items():
             control = failure.side == "base" and name not in self.alone
             where = "the control: " if control else ""
             self.failures[name] = where + failure.reason
+
+    def _time_without_control(self) -> None:
+        """Time by themselves the benchmarks that the control never ran to their end."""
+        known = {*self.alone, *self.times.readings}
+        lacking = [
+            name
+            for name, failure in self.times.failures.items()
+            if failure.side == "base" and name not in known
+        ]
+        if not lacking:
+            return
+        for name in lacking:
+            del self.times.failures[name]
+        self.alone |= {*lacking}
+        more = Comparison(
+            lacking, patient=True, readings=self.times.readings, failures=self.times.failures
+        )
+        more.run(self._restart, RESTARTS, self._left())
 
     def _counts(self) -> None:
         if not self.times.readings:
@@ -185,14 +228,14 @@ class Recording:
 
         jobs = [("head", half) for half in halves if half]
         if late := callgrind.count_all(self._packages, jobs, hear, self._until):
-            raise ValueError(
-                f"no time was left of the budget of {self.budget_s:g} s to count {few(late)}"
-            )
+            raise ValueError(self._late(f" to count {few(late)}"))
 
     def _memory(self) -> None:
-        for name in self._names["peakmemory"]:
-            if self.pattern.search(name):
-                self._bear(name, partial(self._peak, name))
+        wanted = [name for name in self._names["peakmemory"] if self.pattern.search(name)]
+        for n, name in enumerate(wanted):
+            if self._left() <= 0:
+                raise ValueError(self._late(f" to weigh {few(wanted[n:])}"))
+            self._bear(name, partial(self._peak, name))
 
     def _peak(self, name: str) -> None:
         rng = random.Random()
@@ -281,7 +324,7 @@ class Recording:
             return
         for name, ratio in causes.moved(self.project, self.cells, self.before.cells)[:_MOST_CAUSES]:
             self.progress.note(f"cause of {name}")
-            self._bear(f"cause of {name}", partial(self._cause, name, ratio, self.before.commit))
+            self._bear(f"{CAUSE} {name}", partial(self._cause, name, ratio, self.before.commit))
 
     def _cause(self, name: str, ratio: float, before: str) -> None:
         revision = Revision(before, before, self.commit.revision.features)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -136,17 +136,30 @@ def of_store(
     ]
 
 
-def unsearched(of: Iterable[Series]) -> str | None:
-    """That no time is searched yet, since all their series are too short; None if one is long
-    enough, or if there are none."""
+def unsearched(of: Iterable[Series]) -> list[str]:
+    """How many times are not searched as far as their newest recording, by the reason."""
     times = [one for one in of if one.kind not in ABSOLUTE]
-    most = max((len(at) for one in times for at in _by_place(one.points).values()), default=0)
-    if not 0 < most < levels.SHORTEST:
-        return None
-    return (
-        f"times are not searched before {levels.SHORTEST} recordings of one machine and control; "
-        f"there {'is' if most == 1 else 'are'} {most}"
-    )
+    whys = Counter(_why_unsearched(one) for one in times)
+    return [f"{n} of {len(times)} times are not searched: {why}" for why, n in whys.items() if why]
+
+
+def _why_unsearched(one: Series) -> str:
+    """Why the places of a time's newest commit are not searched; "" where one of them is."""
+    newest = one.points[-1].commit
+    there = {point.place for point in one.points if point.commit == newest}
+    lengths = [len(at) for place, at in _by_place(one.points).items() if place in there]
+    if not lengths:
+        return "their newest machine and control have no ratio of them"
+    few = f"their newest machine and control have fewer than {levels.SHORTEST} recordings of them"
+    return few if max(lengths) < levels.SHORTEST else ""
+
+
+def possible(after: str, commit: str, parent: str | None, line: Mapping[str, int]) -> int | None:
+    """How many commits may have made a change that is found at a commit, if the recording before is
+    of the commit `after`; None if the line, which numbers its commits, does not tell."""
+    if parent == after:
+        return 1
+    return line[commit] - line[after] if commit in line and after in line else None
 
 
 def _in_order(entries: Iterable[Entry], order: Sequence[str] | None) -> list[Entry]:

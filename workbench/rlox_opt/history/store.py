@@ -22,6 +22,7 @@ from msgspec import Meta
 from rlox_opt.system import schema
 from rlox_opt.system.files import write_new
 from rlox_opt.system.machine import slug
+from rlox_opt.system.output import few
 from rlox_opt.system.schema import Count, NotNegative, Positive, Real
 
 # The kinds of values, with their units.
@@ -34,6 +35,8 @@ UNITS = {
     "steps": "steps/second",  # of training, in the profile's plain run
 }
 MORE_IS_BETTER = ("steps",)
+_WATCHING = ("perf", "py-spy", "scalene")  # of a toolchain; they make no benchmark slower
+_ASKING = ("requirements", "toolchain")  # of how it was built: a commit's own files say so
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,9 @@ class Entry:
     `built` says how it was built ({} in recordings from before it was kept). `failures` are what
     could not be measured, {"benchmark", "reason"} each. `causes` say, by benchmark, why it changed
     since the parent's recording: the fields of `cause.Cause`. An entry that is not `complete` was
-    stopped, or measured only some benchmarks on request; its contents are valid.
+    stopped, or measured only some benchmarks on request; its contents are valid. `suite` is a
+    digest of the benchmarks that measured it ("" in recordings from before it was kept). `notes`
+    say what people should know of its build, of the control's, and of how the two differ.
     """
 
     schema: Literal[1] = field(default=1, kw_only=True)
@@ -105,6 +110,8 @@ class Entry:
     optimizations: tuple[str, ...] = ()
     causes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     built: Mapping[str, str] = field(default_factory=dict)
+    suite: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         slug(dict(self.machine))
@@ -133,6 +140,28 @@ class Entry:
             for what in dict.fromkeys([*old, *new])
             if old.get(what) != new.get(what)
         ]
+
+    def besides(self, before: Entry) -> tuple[list[str], bool]:
+        """What changed besides the code since the entry `before`, one sentence each: the suite, the
+        environment; and whether the environment did so without being asked for by a commit. Nothing
+        where one of the two is from before the suite was kept."""
+        if not (self.suite and before.suite):
+            return [], False
+        old, new = (
+            {**of.toolchain, "compilers": of.built.get("compilers", "none")}
+            for of in (before, self)
+        )
+        differ = [
+            f"{what} {old.get(what, 'none')} → {new.get(what, 'none')}"
+            for what in dict.fromkeys([*old, *new])
+            if old.get(what) != new.get(what) and what not in _WATCHING
+        ]
+        asked = any(self.built.get(of) != before.built.get(of) for of in _ASKING)
+        told = ["the suite changed here too"] if self.suite != before.suite else []
+        if differ:
+            as_asked = ", as the commits ask" if asked else ""
+            told.append(f"the environment changed here too{as_asked}: {few(differ)}")
+        return told, bool(differ) and not asked
 
 
 def append(entry: Entry, folder: Path) -> Path:
@@ -202,4 +231,6 @@ def _with_later(before: Entry, later: Entry) -> Entry:
         profiles={**before.profiles, **later.profiles},
         failures=tuple(of for of in before.failures if of["benchmark"] not in anew),
         causes={**causes, **later.causes},
+        suite=before.suite if before.suite == later.suite else "",
+        notes=tuple(dict.fromkeys([*before.notes, *later.notes])),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.machinery
+import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -148,6 +149,14 @@ def digest_of(folder: Path, *patterns: str) -> str:
     paths = sorted(path for of in patterns for path in folder.rglob(of))
     files = [path for path in paths if path.is_file() and not _NO_PART & {*path.parts}]
     return digest(b"".join(f"{p.relative_to(folder)}\0".encode() + p.read_bytes() for p in files))
+
+
+def digest_of_files(paths: Iterable[Path], home: Path) -> str:
+    """The digest of those paths that are files, and of where they lie from `home`, without compiled
+    Python."""
+    files = sorted(path for path in {*paths} if path.is_file() and not _NO_PART & {*path.parts})
+    rows = (f"{os.path.relpath(path, home)} {digest(path.read_bytes())}" for path in files)
+    return digest("\n".join(rows).encode(errors="surrogateescape"))
 
 
 def digests_of_wheel(folder: Path, version: str, commit: str) -> dict[str, str]:

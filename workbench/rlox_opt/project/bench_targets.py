@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rlox_opt.project.artefacts import digest_of_files
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError, readable_text
 from rlox_opt.system.usage import UsageError
@@ -84,6 +85,13 @@ def measured(path: Path, listed: Iterable[Path] | None = None) -> list[Crate]:
         if (folder / ".git").exists():
             break
     return []
+
+
+def digest_of_benches(path: Path) -> str:
+    """The digest of all files of the benches that `measured` finds, but not of their Cargo.toml,
+    which names a version that changes with each release."""
+    found = [place(crate, of) for crate in measured(path) for of in crate.targets]
+    return digest_of_files((each for at in found for each in (at, *at.rglob("*"))), path)
 
 
 def crates(path: Path, listed: Iterable[Path] | None = None) -> list[Crate]:

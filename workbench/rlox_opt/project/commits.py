@@ -99,7 +99,7 @@ class Commits:
     def _merge_base(self, one: str, other: str) -> str:
         ends = [self._commit(name or "HEAD") for name in (one, other)]
         if (commit := self._maybe("merge-base", *ends)) is None:
-            remedy = self._unshallow() or "; name a base that the later side came from"
+            remedy = self.unshallow() or "; name a base that the later side came from"
             raise UsageError(
                 f"{one or 'HEAD'} and {other or 'HEAD'} have no commit in common{remedy}"
             )
@@ -112,33 +112,50 @@ class Commits:
             return commit
         if ".." in name.strip("."):
             raise UsageError(f"{name!r}: is a range, not a commit; write its ends, A B or A...B")
-        remedy = self._unshallow() or "; name a branch, a tag or a hash that it has"
+        remedy = self.unshallow() or "; name a branch, a tag or a hash that it has"
         if self._maybe("rev-parse", "--verify", "--quiet", "HEAD") is None:
             remedy = f", which has no commit yet; `git commit` in {self.root} makes the first"
         raise UsageError(f"{name!r}: is no commit of this repository{remedy}")
 
-    def _unshallow(self) -> str:
-        """What brings commits that a shallow clone lacks; "" where the clone is whole."""
-        shallow = self._maybe("rev-parse", "--is-shallow-repository") == "true"
-        return "; the clone is shallow: `git fetch --unshallow`" if shallow else ""
+    def unshallow(self) -> str:
+        """What brings commits that a shallow clone lacks; "" where the clone is whole, and outside
+        a checkout."""
+        with contextlib.suppress(UsageError):
+            if self._maybe("rev-parse", "--is-shallow-repository") == "true":
+                return "; the clone is shallow: `git fetch --unshallow`"
+        return ""
 
     def between(self, good: Revision, bad: Revision) -> list[str]:
-        """The commits after `good` up to `bad`, in order. If `good` is among the first parents,
-        only these are followed.
+        """The commits after `good` up to `bad`, in order: `bad` and its first parents, as far as
+        `good` does not contain them. Each is the first parent of the next. A merge stands for all
+        that it brought in.
 
         Raises:
             UsageError: `bad` does not descend from `good`.
         """
         if self._maybe("merge-base", "--is-ancestor", good.commit, bad.commit) is None:
-            raise UsageError(
-                f"{bad.title} does not descend from {good.title}; name the older one first"
-            )
+            remedy = self._instead(good, bad)
+            raise UsageError(f"{bad.title} does not descend from {good.title}{remedy}")
         if good.commit == bad.commit:
             raise UsageError(f"{good.title} and {bad.title} are one commit")
-        listed = ("rev-list", "--reverse", "--topo-order", "--ancestry-path")
         span = f"{good.commit}..{bad.commit}"
-        found = self._run(*listed, "--first-parent", span) or self._run(*listed, span)
-        return found.split()
+        return self._run("rev-list", "--reverse", "--topo-order", "--first-parent", span).split()
+
+    def _instead(self, good: Revision, bad: Revision) -> str:
+        """What to name instead of `good`, from which `bad` does not descend."""
+        if self._maybe("merge-base", "--is-ancestor", bad.commit, good.commit) is not None:
+            return "; name the older one first"
+        parted = self._maybe("merge-base", good.commit, bad.commit)
+        if parted is None:
+            return f", and they have no commit in common{self.unshallow()}"
+        name, plus, listed = good.text.partition("+")
+        other = bad.text.partition("+")[0]
+        dots = name == WORKING_TREE or ".." in name or ".." in other
+        place = parted[:10] if dots else f"{name}{_BRANCHED}{other}"
+        return (
+            f": they parted at {parted[:10]}; name {place}{plus}{listed} in place of {good.text}"
+            f"{self.unshallow()}"
+        )
 
     def since(self, base: str, head: str) -> list[str]:
         """The commits that `head` contains and `base` does not."""
@@ -238,6 +255,12 @@ class Commits:
     def tree(self, commit: str, *paths: str) -> str | None:
         """Git's ids of these parts of a commit; None if there is no such commit."""
         return self._maybe("ls-tree", _END, commit, "--", *paths)
+
+    def has(self, commit: str, *paths: str) -> bool:
+        """Whether a commit has a file at one of these paths, from whichever of its folders."""
+        listed = self._maybe("ls-tree", "-r", "-z", "--name-only", _END, commit) or ""
+        ends = tuple(f"/{path}" for path in paths)
+        return any(f"/{path}".endswith(ends) for path in listed.split("\0"))
 
     def folders_of(self, name: str, commit: str) -> list[str] | None:
         """The folders of a commit below its root that have a file of this name; None if there is no

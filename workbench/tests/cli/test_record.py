@@ -161,7 +161,8 @@ def test_what_would_be_recorded_is_listed_and_nothing_is_measured(
     assert main(["record", made[0], made[1], *ONE, *SPENT]) == 0
     capsys.readouterr()
     there = len(entries(tmp_path))
-    assert main(["record", f"{made[0]}..main", *ONE, "--list", "--budget", "50"]) == 0
+    # What a commit takes is known from the newest recording.
+    assert main(["record", f"{made[0]}..main", *ONE, "--list", "--budget", "6000"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed[0].endswith(" number 3")
     assert listed[1:] == [
@@ -222,6 +223,17 @@ def test_some_benchmarks_do_not_pass_for_all(history: Make, tmp_path: Path) -> N
     _, every = entries(tmp_path)
     assert every.complete
     assert store.newest([some, every])[every.slug, every.features, every.commit] is every
+
+
+def test_an_entry_tells_by_which_suite_it_was_measured(history: Make, tmp_path: Path) -> None:
+    made = history({}, {"passes": 11}, {"passes": 12})
+    assert main(["record", *made[:2], *ONE, *SPENT]) == 0
+    with (tmp_path / "benchmarks" / "toys.py").open("a") as suite:
+        suite.write("\n# another\n")
+    assert main(["record", made[2], *ONE, *SPENT]) == 0
+    one, same, other = (entry.suite for entry in entries(tmp_path))
+    assert one == same != other
+    assert one
 
 
 def test_a_short_budget_keeps_what_is_wanted_most(

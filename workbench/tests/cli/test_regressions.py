@@ -16,8 +16,9 @@ from toy_entries import BENCHMARK, cell, entry, history, written
 from rlox_opt.cli.main import main
 from rlox_opt.history.store import Entry
 
-KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "ratio", "ci99",
-        "p", "state", "slower", "layer", "acknowledged", "acknowledged_to"]  # fmt: skip
+KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "commits",
+        "ratio", "ci99", "p", "state", "slower", "layer", "acknowledged",
+        "acknowledged_to", "besides", "unexplained"]  # fmt: skip
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -32,14 +33,21 @@ def regressed() -> list[Entry]:
     return one
 
 
-@pytest.fixture
-def acknowledgement(tmp_path: Path) -> str:
-    path = tmp_path / "acknowledged.toml"
+def meant(path: Path, commit: str, *kinds: str, ratio: float = 1.06) -> str:
+    """A file of acknowledgements, one of each kind."""
     path.write_text(
-        f'[[acknowledged]]\nbenchmark = "data_plane.*"\ncommit = "{toy.commit(25)[:10]}"\n'
-        'kind = "time"\nratio = 1.06\nreason = "checks its bounds now"\n'
+        "".join(
+            f'[[acknowledged]]\nbenchmark = "data_plane.*"\ncommit = "{commit[:10]}"\n'
+            f'kind = "{kind}"\nratio = {ratio}\nreason = "checks its bounds now"\n'
+            for kind in kinds
+        )
     )
     return str(path)
+
+
+@pytest.fixture
+def acknowledgement(tmp_path: Path) -> str:
+    return meant(tmp_path / "acknowledged.toml", toy.commit(25), "time")
 
 
 def test_a_regression_is_listed_with_its_commit_and_fails(tmp_path: Path) -> None:
@@ -59,7 +67,7 @@ def test_json_is_the_list_and_nothing_else(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     (row,) = found["open"]
     assert list(row) == KEYS
-    assert (row["commit"], row["after"]) == (toy.commit(25), toy.commit(24))
+    assert (row["commit"], row["after"], row["commits"]) == (toy.commit(25), toy.commit(24), 1)
     assert (row["slower"], row["layer"], row["acknowledged"]) == (True, "rust", None)
     assert row["ci99"][0] < 1.05 < row["ci99"][1]
     assert found["exit_code"] == 1
@@ -113,6 +121,112 @@ def test_an_entry_that_fits_nothing_is_told(tmp_path: Path, acknowledgement: str
     assert [of["commit"] for of in found["unused"]] == [toy.commit(25)[:10]]
 
 
+def test_what_is_never_recorded_is_not_told_to_be_removed(tmp_path: Path) -> None:
+    folder = written(history({}, 3), tmp_path / "h")
+    path = meant(tmp_path / "meant.toml", toy.commit(1), "memory", "track")
+    assert "acknowledged" not in run(folder, "--acknowledged", path).stderr
+    found = json.loads(run(folder, "--acknowledged", path, "--json").stdout)
+    assert found["unused"] == []
+
+
+def test_where_several_commits_may_be_the_cause_all_are_named_and_each_can_be_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = toy_history.commits(tmp_path, [{"passes": 10 + n} for n in range(9)])
+    toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
+    entries = [
+        entry(
+            n,
+            cell(1000.0 if n < 5 else 1100.0, "instructions"),
+            commit=made[n],
+            parent=made[n - 1] if n else None,
+        )
+        for n in (0, 1, 2, 3, 4, 7)
+    ]
+    folder = written(entries, tmp_path / "h")
+    done = run(folder)
+    assert done.returncode == 1, done.stderr
+    assert f"      after {made[4][:10]}, up to {made[7][:10]} (3 commits)\n" in done.stdout
+    assert "since" not in done.stdout
+    path = tmp_path / "meant.toml"
+    done = run(folder, "--acknowledged", meant(path, made[5], "instructions", ratio=1.2))
+    assert done.returncode == 0, done.stderr
+    assert "acknowledged" not in done.stderr
+    done = run(folder, "--acknowledged", meant(path, made[8], "instructions", ratio=1.2))
+    assert done.returncode == 1
+    said = f"instructions of data_plane.* at {made[8][:10]}: neither this commit nor a later one"
+    assert said in done.stderr
+
+
+def test_in_a_shallow_clone_no_entry_is_told_to_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = toy_history.commits(tmp_path, [{}, {"passes": 11}, {"passes": 12}])
+    clone = tmp_path / "clone"
+    source = f"file://{tmp_path / 'repository'}"
+    subprocess.run(["git", "clone", "--quiet", "--depth=2", source, str(clone)], check=True)
+    monkeypatch.chdir(clone)
+    entries = [entry(n, cell(9.0, "instructions"), commit=of) for n, of in enumerate(made)]
+    path = meant(tmp_path / "meant.toml", made[0], "instructions")
+    done = run(written(entries, tmp_path / "h"), "--acknowledged", path)
+    assert done.returncode == 0, done.stderr
+    told = "; the clone is shallow: `git fetch --unshallow`\n"
+    assert f"1 recorded commits are not on the line of HEAD; left out{told}" in done.stderr
+    assert f"at {made[0][:10]}: fits no change{told}" in done.stderr
+    assert "remove" not in done.stderr
+
+
+def measured(before: dict[str, Any], since: dict[str, Any]) -> list[Entry]:
+    """Slower from commit 25 on, with other fields since then."""
+    return [
+        dataclasses.replace(one, **(before if n < 25 else since))
+        for n, one in enumerate(regressed())
+    ]
+
+
+def test_where_the_suite_changed_too_that_is_said_and_the_change_still_fails(
+    tmp_path: Path,
+) -> None:
+    folder = written(measured({"suite": "a"}, {"suite": "b"}), tmp_path)
+    done = run(folder)
+    assert done.returncode == 1, done.stderr
+    assert "      the suite changed here too\n" in done.stdout
+    (row,) = json.loads(run(folder, "--json").stdout)["open"]
+    assert (row["besides"], row["unexplained"]) == (["the suite changed here too"], True)
+
+
+def counted(*others: dict[str, Any]) -> list[Entry]:
+    """More instructions from the second recording on, with other fields then."""
+    return [
+        dataclasses.replace(entry(n, cell(9.0 + n, "instructions")), **of)
+        for n, of in enumerate(others)
+    ]
+
+
+def test_an_environment_explains_counts_unless_a_commit_asks_for_it(tmp_path: Path) -> None:
+    told = "numpy 2.1 → 2.2\n"
+    numpy = [{"suite": "a", "toolchain": {"numpy": of}} for of in ("2.1", "2.2")]
+    done = run(written(counted(*numpy), tmp_path / "drifted"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Measured otherwise\n")
+    assert f"the environment changed here too: {told}" in done.stdout
+    asked = [{**of, "built": {"requirements": f"{of['toolchain']}"}} for of in numpy]
+    done = run(written(counted(*asked), tmp_path / "asked"))
+    assert done.returncode == 1, done.stderr
+    assert f"the environment changed here too, as the commits ask: {told}" in done.stdout
+    old = [{**of, "suite": ""} for of in numpy]  # from before suites were kept
+    done = run(written(counted(*old), tmp_path / "old"))
+    assert done.returncode == 1, done.stderr
+    assert "changed here too" not in done.stdout
+
+
+def test_an_environment_explains_no_time_which_is_a_ratio_to_a_control(tmp_path: Path) -> None:
+    numpy = [{"suite": "a", "toolchain": {"numpy": of}} for of in ("2.1", "2.2")]
+    done = run(written(measured(*numpy), tmp_path))
+    assert done.returncode == 1, done.stderr
+    assert "the environment changed here too: numpy 2.1 → 2.2\n" in done.stdout
+
+
 def test_what_was_mended_is_not_listed(tmp_path: Path) -> None:
     done = run(written(history({15: 1.05, 25: 1.0}), tmp_path))
     assert (done.returncode, done.stdout) == (0, "")
@@ -148,14 +262,14 @@ def test_a_larger_count_is_a_regression_too(tmp_path: Path) -> None:
     assert "instructions · shipped" in done.stdout
 
 
-@pytest.mark.parametrize(("commits", "there"), [(1, "is 1"), (9, "are 9"), (10, None)])
+@pytest.mark.parametrize(("commits", "few"), [(1, True), (9, True), (10, False)])
 def test_a_history_too_short_to_search_times_says_so(
-    tmp_path: Path, commits: int, there: str | None
+    tmp_path: Path, commits: int, few: bool
 ) -> None:
     done = run(written(history({}, commits), tmp_path))
     assert done.returncode == 0, done.stderr
-    told = f"times are not searched before 10 recordings of one machine and control; there {there}"
-    assert (told in done.stderr) if there else ("not searched" not in done.stderr)
+    told = "1 of 1 times are not searched: their newest machine and control have fewer than 10 "
+    assert (told in done.stderr) if few else ("not searched" not in done.stderr)
 
 
 def test_what_cannot_be_read_is_asked_wrongly(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.series import of_store
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project
+from rlox_opt.stats.levels import Change
 from rlox_opt.system.files import NotReadError
 
 SERIES = of_store(toy.history({25: 1.05}))[0]
 (CHANGE,) = SERIES.changes
+LATE = Change(1, 0, 1.05, (1.04, 1.06), 0.0, "confirmed")  # at the second reading
 WHOLE = {
     "benchmark": '"a.*"',
     "commit": '"1a2b3c4"',
@@ -69,6 +71,21 @@ def test_an_entry_fits_by_name_or_pattern_and_commit() -> None:
 def test_an_entry_fits_a_change_that_is_located_two_commits_beside() -> None:
     near = [n for n in range(40) if entry(commit=toy.commit(n)).fits(SERIES, CHANGE)]
     assert near == [23, 24, 25, 26, 27]
+
+
+def test_an_entry_whose_commit_has_no_reading_counts_from_the_next_one_on() -> None:
+    line = {toy.commit(n): n for n in range(40)}
+    whole = toy.history({25: 1.05})
+    (series,) = of_store(whole[:25] + whole[27:])
+    (change,) = series.changes
+    assert series.points[change.index].commit == toy.commit(27)
+    assert not entry(commit=toy.commit(25)).fits(series, change)
+    near = [n for n in range(40) if entry(commit=toy.commit(n)).fits(series, change, line)]
+    assert near == [23, 24, 25, 26, 27, 28, 29]
+    # What changed before a machine's first reading is no change of that machine.
+    (late,) = of_store(whole[24:])
+    assert not entry(commit=toy.commit(5)).fits(late, LATE, line)
+    assert entry(commit=toy.commit(24)).fits(late, LATE, line)
 
 
 def test_an_entry_excuses_one_kind_of_number() -> None:

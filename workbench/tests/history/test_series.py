@@ -7,7 +7,7 @@ import pytest
 import toy_entries as toy
 from toy_entries import BENCHMARK, cell, entry, history
 
-from rlox_opt.history.series import Series, of_store
+from rlox_opt.history.series import Series, of_store, unsearched
 from rlox_opt.history.store import Cell, Entry
 from rlox_opt.stats import levels
 from rlox_opt.stats.levels import Change, Readings
@@ -118,6 +118,21 @@ def test_times_without_a_control_are_shown_and_not_judged() -> None:
     series = only([entry(n, toy.Cell(BENCHMARK, "criterion", 1.0 + n // 20)) for n in range(40)])
     assert [point.value for point in series.points[19:21]] == [1.0, 2.0]
     assert series.changes == ()
+
+
+def test_times_that_are_not_searched_on_their_newest_machine_are_counted_by_the_reason() -> None:
+    other = Cell("data_plane.Other", "time", 1.0)  # which the control lacks
+    entries = [
+        entry(n, *one.cells, other, machine="a" if n < 10 else "b")
+        for n, one in enumerate(history({}, 13))
+    ]
+    told = "1 of 2 times are not searched: their newest machine and control have "
+    assert unsearched(of_store(entries)) == [
+        f"{told}fewer than 10 recordings of them",
+        f"{told}no ratio of them",
+    ]
+    assert unsearched(of_store(history({}, 10))) == []
+    assert unsearched(of_store(history({}, 3, kind="instructions"))) == []
 
 
 def test_fewer_steps_a_second_are_slower() -> None:

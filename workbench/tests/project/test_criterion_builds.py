@@ -14,7 +14,7 @@ from small_projects import repository
 
 from rlox_opt.project.artefacts import NotBuiltError
 from rlox_opt.project.asv_configuration import Configuration
-from rlox_opt.project.builders.criterion import ByCriterion
+from rlox_opt.project.builders.criterion import ByCriterion, own_benches
 from rlox_opt.project.commits import Commits, Revision
 
 CARGO = """
@@ -171,6 +171,22 @@ def test_where_heads_benches_do_not_compile_base_has_its_own_and_that_is_told(
     assert "(error[E0425]: cannot find function `uses_new`)" in note
     assert "has its own benches" in note
     assert by.build(resolved(by, "HEAD~1"), None).notes == built.notes, "also when it is kept"
+
+
+def test_benches_of_their_own_are_told_from_the_suites_and_from_each_other(tmp_path: Path) -> None:
+    released = commit("// old too", "first", **{"Cargo.toml": CRATE.replace("1.0.0", "1.0.1")})
+    by = builder(
+        tmp_path / "repo",
+        commit("// older", "zeroth"),
+        commit("// old", "first"),
+        released,
+        commit("fn uses_new() {}", "uses_new"),
+    )
+    built = [by.build(resolved(by, f"HEAD~{n}"), None) for n in (3, 2, 1, 0)]
+    other, one, same, suites = map(own_benches, built)
+    assert one == same != other
+    assert one
+    assert suites == ""
 
 
 def test_what_does_not_compile_either_way_is_told_with_what_the_compiler_said(

@@ -50,6 +50,7 @@ _BENCHES = "benches.json"  # the file that the side's program reads
 _ERROR = re.compile(r"^\s*error(?:\[\w+\])?: .*$", re.MULTILINE)
 _KEPT = 16  # programs, each with its sources
 _DIGITS = 16  # of a key
+_OWN = "its own benches; a benchmark that both sides have may do something else in each"
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -239,7 +240,7 @@ class _Making:
             built = self._built(own)
             note = (
                 f"{self.revision.title}: the suite cannot be compiled there ({reason}), so it has "
-                "its own benches; a benchmark that both sides have may do something else in each"
+                f"{_OWN}"
             )
             built = msgspec.structs.replace(built, notes=(note, *built.notes))
             self._write(built)
@@ -320,6 +321,14 @@ class _Making:
 def compiled_in(built: Artefact) -> Path:
     """The folder of the sources when the programs were compiled. Line tables name it."""
     return checkouts.of(built.folder.parents[1])
+
+
+def own_benches(built: Artefact) -> str:
+    """A digest of the benches that a build has in place of the suite's, which do not compile there;
+    "" if it has the suite's, or is none of these builds."""
+    if not any(note.endswith(_OWN) for note in built.notes):
+        return ""
+    return bench_targets.digest_of_benches(built.folder.with_name(_SOURCES))
 
 
 def source(built: Artefact, path: str) -> str | None:

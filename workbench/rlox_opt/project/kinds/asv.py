@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project import asv_files, suite_source
+from rlox_opt.project.artefacts import digest_of_files
 from rlox_opt.project.asv_configuration import Configuration
 
 
@@ -42,6 +43,9 @@ class Asv:
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
         timed = [name for name in names if name.rpartition(".")[2].startswith("time_")] or names
         return suite_source.lightest(suite, timed)
+
+    def digest(self, suite: Path) -> str:
+        return digest_of_files(suite.rglob("*"), suite)
 
     def laid_out(
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from rlox_opt.harness.side_processes import Suite
+from rlox_opt.project.artefacts import digest, digest_of_files
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError
@@ -123,6 +124,12 @@ class OfCommands:
 
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
         return names[0]
+
+    def digest(self, suite: Path) -> str:
+        of = _read(suite, suite.name)
+        named = [suite.parent / name for name in of.files]
+        files = (each for at in named for each in (at, *at.rglob("*")))
+        return digest(msgspec.json.encode(of) + digest_of_files(files, suite.parent).encode())
 
     def laid_out(
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path

@@ -55,6 +55,9 @@ class Criterion:
         # What a trial costs is not known before the program runs, so the first program is taken.
         return f"{names[0].partition('::')[0]}::"
 
+    def digest(self, suite: Path) -> str:
+        return bench_targets.digest_of_benches(suite)
+
     def laid_out(
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path
     ) -> Suite:

@@ -55,6 +55,10 @@ class Kind(Protocol):
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
         """Of these benchmarks, at least one, the one that costs least to try."""
 
+    def digest(self, suite: Path) -> str:
+        """A digest of what its benchmarks are written in, the same wherever the suite lies: with
+        another one, a benchmark may do something else."""
+
     def laid_out(
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path
     ) -> Suite:

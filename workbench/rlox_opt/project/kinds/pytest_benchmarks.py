@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from rlox_opt.harness.side_processes import Suite
 from rlox_opt.project import asv_files
+from rlox_opt.project.artefacts import digest_of_files
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.kinds import pytest_requires, pytest_source
 from rlox_opt.system import git
@@ -88,6 +89,11 @@ class Pytest:
 
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
         return pytest_source.lightest(suite, _root_of(suite)[0], names)
+
+    def digest(self, suite: Path) -> str:
+        root, files = _root_of(suite)[0], pytest_source.files(suite)
+        folders = {of for path in files for of in path.parents if of.is_relative_to(root)}
+        return digest_of_files([*files, *(of / "conftest.py" for of in folders)], suite)
 
     def laid_out(
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -65,12 +65,14 @@ class Commit:
 @dataclass(frozen=True)
 class Moved:
     """A level change of a series at a commit. `last` is the commit of the old level's last point.
-    `answer` is the acknowledgement that fits it, whether or not it excuses all of it."""
+    `commits` are so many as come after `last`, up to `commit`; None if that is not known. `answer`
+    is the acknowledgement that fits it, whether or not it excuses all of it."""
 
     series: Series
     change: Change
     commit: Commit
     last: Commit
+    commits: int | None
     answer: Acknowledgement | None = None
 
     @property
@@ -126,11 +128,13 @@ class Moved:
 
 @dataclass(frozen=True)
 class History:
-    """Everything that is published."""
+    """Everything that is published. `line` numbers the commits of the repository, recorded or
+    not."""
 
     commits: tuple[Commit, ...]
     series: tuple[Series, ...]
     acknowledged: Sequence[Acknowledgement] = ()
+    line: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -174,7 +178,7 @@ class History:
             for index, commit in enumerate(ordered)
         )
         found = series.of_store([r.entry for r in kept], order, least, table)
-        return cls(commits, tuple(found), acknowledged)
+        return cls(commits, tuple(found), acknowledged, rank)
 
     @cached_property
     def by_hash(self) -> dict[str, Commit]:
@@ -196,17 +200,7 @@ class History:
     @cached_property
     def moved(self) -> list[Moved]:
         """All level changes, the newest first, those of one commit in the order of `KINDS`."""
-        found = [
-            Moved(
-                one,
-                change,
-                self.by_hash[one.points[change.index].commit],
-                self.by_hash[one.points[change.before].commit],
-                answer(self.acknowledged, one, change),
-            )
-            for one in self.series
-            for change in one.changes
-        ]
+        found = [self._moved(one, change) for one in self.series for change in one.changes]
         kinds = list(KINDS)
         return sorted(
             found,
@@ -217,6 +211,13 @@ class History:
                 rank_of(m.series.features),
             ),
         )
+
+    def _moved(self, one: Series, change: Change) -> Moved:
+        commit = self.by_hash[one.points[change.index].commit]
+        last = self.by_hash[one.points[change.before].commit]
+        commits = series.possible(last.hash, commit.hash, commit.parent, self.line)
+        meant = answer(self.acknowledged, one, change, self.line)
+        return Moved(one, change, commit, last, commits, meant)
 
     @cached_property
     def moved_at(self) -> dict[str, list[Moved]]:

@@ -95,7 +95,7 @@ def publish(
             writer.text(data_path(name), benchmark.data(history, name))
             tell(f"benchmark {number}", 0.5 * number / len(history.by_benchmark))
         _commits(writer, history, site, tell)
-        _diffs(writer, history, project.root, site)
+        _diffs(writer, history, project.top, site)
     return Published(
         len(history.commits), len(history.series), writer.written, writer.kept, writer.removed
     )
@@ -140,12 +140,12 @@ def _shown(history: History, one: Commit) -> Iterator[object]:
         level, series = moved.change, moved.series
         figures = [change(ratio) for ratio in (level.ratio, *level.ci99)]
         yield series.benchmark, series.kind, series.features, figures, level.state
-        yield moved.answer, moved.excused
+        yield moved.answer, moved.excused, moved.last.hash, moved.commits
 
 
-def _diffs(writer: Writer, history: History, root: Path, site: Site) -> None:
+def _diffs(writer: Writer, history: History, top: Path, site: Site) -> None:
     """A page for each commit with its code. A commit never changes, so git is asked only once."""
-    there = set(diffs.known([one.hash for one in history.commits], root))
+    there = set(diffs.known([one.hash for one in history.commits], top))
 
     def write(one: Commit, lines: Sequence[str] | None) -> None:
         writer.file(diff_path(one.hash), key(one), lambda: diffs.diff_page(one, lines).of(*site))
@@ -154,7 +154,7 @@ def _diffs(writer: Writer, history: History, root: Path, site: Site) -> None:
         return digest([*site, one.hash, one.hash in there])
 
     missing = {one.hash for one in history.commits if not writer.has(diff_path(one.hash), key(one))}
-    for name, lines in diffs.texts(sorted(missing & there), root):
+    for name, lines in diffs.texts(sorted(missing & there), top):
         write(history.by_hash[name], lines)
     for one in history.commits:
         if one.hash not in missing & there:

@@ -62,7 +62,11 @@ def read(folder: Path) -> dict[str, dict[str, list[_Record]]]:
 def trust(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Page:
     """`trust.html`."""
     machines = [_machine(name, kinds) for name, kinds in sorted(found.items())]
-    told = {"machines": [of for of in machines if any(of[1:])], "scoreboard": scoreboard(found)}
+    told = {
+        "machines": [of for of in machines if any(of[1:])],
+        "slowdowns": any(of.scores for of in machines),
+        "scoreboard": scoreboard(found),
+    }
     return Page("trust.html", "trust", told)
 
 

@@ -95,6 +95,26 @@ def test_the_source_tells_benchmarks_and_what_is_never_collected(tmp_path: Path)
     assert Pytest().uncovered(suite) == []
 
 
+@pytest.mark.parametrize(
+    ("path", "another"),
+    [
+        ("tests/test_it.py", True),
+        ("conftest.py", True),
+        ("tests/test_no.py", False),
+        ("pyproject.toml", False),
+    ],
+)
+def test_a_digest_of_benchmarks_tells_whether_they_are_written_otherwise(
+    path: str, another: bool, tmp_path: Path
+) -> None:
+    files = {"conftest.py": "", "tests/test_it.py": TIMED, "tests/test_no.py": "X = 1\n"}
+    files["pyproject.toml"] = PYPROJECT
+    one = write(tmp_path / "one", files)
+    other = write(tmp_path / "other", {**files, path: f"{files[path]}# other\n"})
+    here, there = (Pytest().digest(root / "tests") for root in (one, other))
+    assert (here != there) == another
+
+
 def test_a_file_that_pytest_alone_would_not_collect_is_covered_and_a_note_says_so(
     tmp_path: Path,
 ) -> None:

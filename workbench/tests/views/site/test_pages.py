@@ -120,14 +120,17 @@ def test_the_overview_has_a_row_for_each_benchmark_and_feature_set(pages: Path) 
     assert re.search(r"1\.1[45]× \(1\.1", row)
 
 
-def test_the_overview_says_where_a_history_is_too_short_to_search_times(
-    tmp_path: Path, pages: Path
-) -> None:
-    made_up_history.write(tmp_path / "store", commits=3, benchmarks=2)
-    publish(tmp_path / "pages", History.of(read(tmp_path / "store")))
-    said = "Times are not searched before 10 recordings of one machine and control; there are 3."
-    assert said in (tmp_path / "pages" / "index.html").read_text()
-    assert "not searched" not in (pages / "index.html").read_text()
+def test_the_overview_says_which_times_are_not_searched(tmp_path: Path) -> None:
+    def overview(name: str) -> str:
+        publish(tmp_path / name / "pages", History.of(read(tmp_path / name)))
+        return (tmp_path / name / "pages" / "index.html").read_text()
+
+    made_up_history.write(tmp_path / "short", commits=3, benchmarks=2)
+    told, why = overview("short"), "are not searched: their newest machine and control have"
+    assert f"8 of 12 times {why} fewer than 10 recordings of them." in told
+    assert f"4 of 12 times {why} no ratio of them." in told  # those by criterion
+    made_up_history.write(tmp_path / "long", 10, 1, moved_at=None, kinds=("time",))
+    assert "not searched" not in overview("long")
 
 
 def test_the_page_of_a_benchmark_has_all_its_kinds_and_tells_its_level_changes(

@@ -56,6 +56,7 @@ def test_scores_count_what_was_found_and_what_was_flagged_for_nothing(tmp_path: 
     record = {"date": "2026-11-21T00:00:00Z", "commit": "f" * 40, "rows": rows}
     write(tmp_path, "2026-11-21T000000Z_injected-score.json", record)
     text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
+    assert "what is found is measured by adding slowdowns of known size." in text
     told = row(text, "diff, threshold 1 %")
     # 3 %, 10 %, where nothing changed, beside a change; the bounds are those of printed tables.
     assert told[1:5] == ["1 of 2", "1 of 1", "1 of 4 (< 75.1 %)", "1 of 4 (< 75.1 %)"]

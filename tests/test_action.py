@@ -78,11 +78,11 @@ def github() -> Iterator[GitHub]:
         server.shutdown()
 
 
-def told(github: GitHub, path: Path, text: str) -> str:
+def told(github: GitHub, path: Path, text: str, title: str = "") -> str:
     """What the log has of a comment."""
     path.write_text(text)
     done = subprocess.run(
-        [sys.executable, COMMENT, "7", path], env={**os.environ, **github.variables},
+        [sys.executable, COMMENT, "7", path, title], env={**os.environ, **github.variables},
         capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -102,6 +102,16 @@ def test_there_is_one_comment_which_is_written_anew(github: GitHub, tmp_path: Pa
     assert len(body) <= 65_536
 
 
+def test_jobs_with_titles_have_a_comment_each(github: GitHub, tmp_path: Path) -> None:
+    for text, title in (("a", ""), ("b", "3.11 --> old"), ("c", "3.12"), ("d", "3.11 --> old")):
+        assert told(github, tmp_path / "a.md", text, title) == ""
+    assert [of["body"] for of in github.comments] == [
+        f"{MARKER}\na",
+        "<!-- rlox-opt gate: 3.11 -- old -->\n## 3.11 --> old\n\nd",
+        "<!-- rlox-opt gate: 3.12 -->\n## 3.12\n\nc",
+    ]
+
+
 @pytest.mark.parametrize("status", [403, 404])
 def test_a_comment_that_is_refused_is_a_warning_with_its_remedy(
     status: int, github: GitHub, tmp_path: Path
@@ -119,12 +129,43 @@ def test_no_name_can_become_part_of_a_script() -> None:
         assert ("run" in step) == (step.get("shell") == "bash")
 
 
-def test_builds_are_kept_by_system_and_architecture() -> None:
+def test_no_failure_is_hidden_by_the_command_around_it() -> None:
+    for step in STEPS:
+        assert not re.search(r'echo "[^"]*\$\(', step.get("run", "")), step["name"]
+
+
+def test_builds_are_kept_by_system_architecture_and_processor() -> None:
     (cache,) = [step for step in STEPS if "uses" in step]
     assert cache["uses"].startswith("actions/cache@")
     assert cache["with"].keys() == {"path", "key", "restore-keys"}
     assert cache["with"]["key"].startswith(cache["with"]["restore-keys"])
-    assert "${{ runner.os }}-${{ runner.arch }}" in cache["with"]["restore-keys"]
+    by = "${{ runner.os }}-${{ runner.arch }}-${{ steps.own.outputs.cpu }}-"
+    assert cache["with"]["restore-keys"].endswith(by)
+    (own,) = [step for step in STEPS if step.get("id") == "own"]
+    assert "/proc/cpuinfo" in own["run"]
+    assert 'echo "cpu=' in own["run"]
+
+
+def test_the_gate_is_asked_in_the_folder_and_with_the_further_arguments(tmp_path: Path) -> None:
+    (step,) = [step for step in STEPS if step.get("id") == "gate"]
+    folder, program = tmp_path / "a project", tmp_path / "rlox-opt" / "bin" / "rlox-opt"
+    for path in (folder, program.parent):
+        path.mkdir(parents=True)
+    program.write_text('#!/bin/sh\npwd\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    given = {"BASE": "one", "HEAD": "two", "BENCH": "", "THRESHOLD": "3", "BUDGET": "60"}
+    given |= {"FOLDER": "a project", "ARGUMENTS": "--suite HEAD\n--with numpy<2 * $(touch x)"}
+    files = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], cwd=tmp_path,
+        env={**os.environ, **given, **files, "RUNNER_TEMP": str(tmp_path)}, check=True,
+    )  # fmt: skip
+    assert step["env"].keys() == given.keys()
+    where, *words = (tmp_path / "rlox-opt.md").read_text().splitlines()
+    assert Path(where).resolve() == folder.resolve()
+    further = ["--suite", "HEAD", "--with", "numpy<2", "*", "$(touch", "x)"]
+    options = ["--threshold=3", "--budget=60", *further, "--hook", "--markdown"]
+    assert words == ["gate", "one", "two", *options]
 
 
 def value(expression: str, contexts: Mapping[str, Any]) -> Any:
@@ -160,8 +201,12 @@ def job(
     files = {f"GITHUB_{of}": temp / of for of in ("ENV", "OUTPUT", "PATH", "STEP_SUMMARY")}
     for path in files.values():
         path.write_text("")
-    # What the workbench needs is there already, so that nothing is fetched.
+    # What the workbench needs is there already, so that nothing is fetched; also for `python -I`.
     there = next(of for of in sys.path if of.endswith("site-packages"))
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    own_packages = temp / "rlox-opt" / "lib" / version / "site-packages"
+    own_packages.mkdir(parents=True, exist_ok=True)
+    (own_packages / "there.pth").write_text(f"{there}\n")
     variables = strangers.environment(
         PYTHONPATH=there, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         PIP_NO_INDEX="1", PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0", GITHUB_ACTIONS="true",
@@ -188,6 +233,16 @@ def job(
         outputs = dict(line.split("=", 1) for line in lines)
         contexts["steps"][step.get("id")] = {"outputs": outputs}
     return 0, log, files["GITHUB_STEP_SUMMARY"].read_text()
+
+
+def test_a_base_that_is_not_there_is_told_as_branches_are_named(
+    tmp_path: Path, github: GitHub
+) -> None:
+    small_projects.repository(tmp_path / "thing", {"a": "1\n"})
+    code, log, _ = job(tmp_path / "thing", tmp_path / "temp", github, {}, base="trunk")
+    assert code == 1
+    assert "::error::rlox-opt: base is no commit that is checked out; " in log
+    assert "name a branch as origin/NAME" in log
 
 
 MEANT = """

@@ -18,6 +18,7 @@ from rlox_opt.project.commits import Commits, later
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 CONFIG, MANIFEST = ROOT / ".pre-commit-config.yaml", ROOT / ".pre-commit-hooks.yaml"
+DEFAULT = {CONFIG: "main", MANIFEST: "trunk"}  # branch
 OURS = {
     hook["id"]: hook
     for repo in yaml.safe_load(CONFIG.read_text())["repos"]
@@ -126,7 +127,10 @@ def test_before_a_push_the_branch_is_compared_with_where_it_left_main(
     small_projects.repository(root, {"a": "1\n"})
     left = small_projects.git(root, "rev-parse", "HEAD")
     small_projects.repository(root, {"a": "of main\n"})
-    small_projects.git(root, "update-ref", "refs/remotes/origin/main", "HEAD")
+    # The default branch of others may have another name.
+    branch, head_of = (f"refs/remotes/origin/{of}" for of in (DEFAULT[file], "HEAD"))
+    small_projects.git(root, "update-ref", branch, "HEAD")
+    small_projects.git(root, "symbolic-ref", head_of, branch)
     small_projects.git(root, "checkout", "--quiet", "-b", "branch", left)
     small_projects.repository(root, {"b": "of the branch\n"})
     assert Commits(root, tmp_path / "kept").resolve(base).commit == left
@@ -136,7 +140,7 @@ def test_before_a_push_the_branch_is_compared_with_where_it_left_main(
 def test_before_a_push_the_gate_says_what_it_lacks_and_lets_it_pass(
     manifest: Path, tmp_path: Path
 ) -> None:
-    """No origin/main is there to compare with."""
+    """No origin/HEAD is there to compare with."""
     root = tmp_path / "thing"
     small_projects.repository(root, {"README.md": "A thing.\n"})
     stage = ("--hook-stage", "pre-push", "--verbose")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from rlox_opt.cli.types import Once
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import parity, thresholds
+from rlox_opt.project.builders.criterion import own_benches
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.project import Project
@@ -48,9 +49,12 @@ examples:
 First GOOD is compared with BAD. Then GOOD is compared with the commit in the middle of those that
 are left, until it is known whether that commit takes as long as GOOD or as long as BAD. At last the
 commit that is found is compared with the one before it. A comparison is that of `rlox-opt diff`,
-but may take 160 restarts. Commits that do not build, or at which the benchmark fails, are passed
-over.
+but may take 160 restarts. Searched are BAD and its first parents, as far as GOOD does not contain
+them: a merge stands for all that it brought in. Commits that do not build, that cannot be compared
+with GOOD, or at which the benchmark fails, are passed over, with the reason.
 """
+_BEARABLE = (ContestError, NotBuiltError, UsageError)  # at a commit between GOOD and BAD
+_OTHER = "the suite does not compile there, and its own benches may do something else"
 
 
 def add_to(verbs: Any, project: Project) -> None:
@@ -118,11 +122,12 @@ class Between(Patient):
 @dataclass
 class Search:
     """What is known: `commits` are those after GOOD in order, up to BAD; `low` is the index of the
-    last known good (-1 is GOOD), `high` of the first known bad. `comparisons` tell what was asked.
-    """
+    last known good (-1 is GOOD), `high` of the first known bad. `comparisons` tell what was asked,
+    `skipped` why commits were passed over."""
 
     good: str
     commits: list[str]
+    before: str = ""  # the commit before the first of them; "" if that is GOOD
     benchmark: str = ""  # known after the first comparison
     built: Mapping[str, Any] = field(default_factory=dict)  # how GOOD and BAD were
     low: int = -1
@@ -130,7 +135,7 @@ class Search:
     verdict: str = "undecided"
     change: Judgement | None = None
     comparisons: list[dict[str, Any]] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def left(self) -> list[str]:
@@ -145,6 +150,20 @@ class Search:
         for index in sorted(inner, key=lambda index: abs(index - middle)):
             if self.commits[index] not in self.skipped:
                 yield index
+
+
+def begun(commits: Commits, good: Revision, bad: Revision) -> Search:
+    """A search of which nothing is known yet. Raises UsageError as `Commits.between` does."""
+    search = Search(good.commit, commits.between(good, bad))
+    search.high = len(search.commits) - 1
+    before, *_ = commits.about(search.commits[0])
+    if before and before != good.commit:
+        search.before = before
+        search.notes.append(
+            f"{good.title} is not among the first parents of {bad.title}: what its own branch "
+            "changed is a part of each comparison with it"
+        )
+    return search
 
 
 def most_comparisons(commits: int) -> int:
@@ -169,9 +188,8 @@ def run(arguments: argparse.Namespace) -> int:
     project, suite = in_environments(project, suite, ends)
     for end in ends:
         project.builds.check(end)
-    search = Search(good.commit, commits.between(good, bad))
-    search.high = len(search.commits) - 1
-    search.notes = [*asked_notes(project, suite)]
+    search = begun(commits, good, bad)
+    search.notes += asked_notes(project, suite)
     with reporter() as progress:
         try:
             Bisection(project, search, arguments.bench, progress, bad).run()
@@ -206,7 +224,7 @@ class Bisection:
         Raises:
             ContestError: the benchmark fails in GOOD or in BAD.
             NotBuiltError: GOOD or BAD does not build.
-            UsageError: no such benchmark.
+            UsageError: no such benchmark, or GOOD and BAD cannot be compared.
         """
         search = self.search
         good = self._good = self._build(search.good)
@@ -217,14 +235,14 @@ class Bisection:
             search.verdict = "no change"
             return
         while search.high - search.low > 1:
-            between = self._next_that_builds()
+            between = self._next_that_builds({own_benches(good), own_benches(bad)})
             if between is None:
                 return  # nothing that is left between them can be measured
             index, artefact = between
             try:
                 there, _ = self._compare(good, artefact, partial(Between, bad=readings))
-            except ContestError:
-                search.skipped.append(search.commits[index])
+            except _BEARABLE as error:
+                search.skipped[search.commits[index]] = _reason(error)
                 continue
             if there.verdict == "undecided":
                 return
@@ -232,22 +250,35 @@ class Bisection:
                 search.low = index
             else:
                 search.high = index
-        before = self._build(search.commits[search.low]) if search.low >= 0 else good
-        search.change = (
-            ends
-            if before is good and search.high == len(search.commits) - 1
-            else self._compare(before, self._build(search.commits[search.high]), Patient)[0]
-        )
-        if search.change.verdict == ends.verdict:
+        try:
+            self._confirm(good, bad, ends)
+        except _BEARABLE as error:
+            search.notes.append(f"not compared with the commit before: {_reason(error)}")
+
+    def _confirm(self, good: Artefact, bad: Artefact, ends: Judgement) -> None:
+        """Compare the commit that is left with the one before it, by the same benches."""
+        search = self.search
+        previous = search.commits[search.low] if search.low >= 0 else search.before
+        before = self._build(previous) if previous else good
+        last = search.high == len(search.commits) - 1
+        after = bad if last else self._build(search.commits[search.high])
+        known = before is good and after is bad
+        search.change = ends if known else self._compare(before, after, Patient)[0]
+        if search.change.verdict == ends.verdict and own_benches(before) == own_benches(after):
             search.verdict = "found"
 
-    def _next_that_builds(self) -> tuple[int, Artefact] | None:
+    def _next_that_builds(self, own: Collection[str]) -> tuple[int, Artefact] | None:
+        """The next commit with the suite's benches, or with those of one of the ends (`own`)."""
         for index in self.search.candidates():
             commit = self.search.commits[index]
             try:
-                return index, self._build(commit)
-            except NotBuiltError:
-                self.search.skipped.append(commit)
+                built = self._build(commit)
+            except _BEARABLE as error:
+                self.search.skipped[commit] = _reason(error)
+                continue
+            if own_benches(built) in own:
+                return index, built
+            self.search.skipped[commit] = _OTHER
         return None
 
     def _build(self, commit: str) -> Artefact:
@@ -255,10 +286,11 @@ class Bisection:
         try:
             builds = builds_for(self._project, self._bench)
             built = builds.build(replace(self._bad, text=commit, commit=commit), self._good)
-        except NotBuiltError:
+        except (NotBuiltError, UsageError):
             self._progress.end("does not build")
             raise
         self._progress.end("ready")
+        self.search.notes = [*dict.fromkeys([*self.search.notes, *built.notes])]
         return built
 
     def _compare(
@@ -302,6 +334,11 @@ class Bisection:
         return judgement, comparison.until_look()[name]
 
 
+def _reason(error: Exception) -> str:
+    """Why a commit cannot be measured, in a line."""
+    return "does not build" if isinstance(error, NotBuiltError) else f"{error}".partition("\n")[0]
+
+
 def facts(search: Search) -> dict[str, Any]:
     """What `--json` prints: `commit` is the first bad one, or null."""
     change = search.change if search.verdict == "found" else None
@@ -316,7 +353,8 @@ def facts(search: Search) -> dict[str, Any]:
         "ratio": change and change.ratio,
         "ci99": change and change.ci99,
         "left": search.left(),
-        "skipped": search.skipped,
+        "skipped": [*search.skipped],
+        "reasons": search.skipped,
         "comparisons": search.comparisons,
         "notes": search.notes,
     }
@@ -332,9 +370,9 @@ def sentences(search: Search, commits: Commits) -> Iterator[str]:
         )
         yield from (f"  {told}" for told in asked["differs"])
     yield from search.notes
-    if search.skipped:
-        skipped = ", ".join(commit[:10] for commit in search.skipped)
-        yield f"passed over, since they do not build or the benchmark fails: {skipped}"
+    for why in dict.fromkeys(search.skipped.values()):
+        alike = ", ".join(commit[:10] for commit, of in search.skipped.items() if of == why)
+        yield f"passed over: {alike}: {why}"
     if search.verdict == "found" and search.change:
         yield f"{commits.described(search.commits[search.high])}"
         yield f"made it {search.change.verdict}: {search.change.ratio:.3f} times its time before."

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from rlox_opt.cli.diff import add_arguments, compare, tell
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import tally
+from rlox_opt.project.builders.criterion import own_benches
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import ComparedBuilds
@@ -48,7 +49,8 @@ def add_to(verbs: Any, project: Project) -> None:
         + exits.told(
             good="no regression",
             difference="a benchmark is slower, takes more memory, or tracks a larger value",
-            cannot_tell="a benchmark is undecided or fails, or a commit does not build",
+            cannot_tell="a benchmark is undecided, fails or cannot be read, or a commit does not "
+            "build",
             interrupted="what is known is printed; 1 where that holds a regression",
         ),
     )
@@ -83,27 +85,34 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _judged(arguments: argparse.Namespace) -> tuple[int, str]:
     compared = compare(arguments)
-    code, why = decision(compared)
+    code, why = decision(compared, _spared(compared, arguments))
     tell(compared, arguments, {"exit_code": code, "reason": why})
     say(f"rlox-opt gate: {why}", stderr=True)
     return code, why
 
 
-def decision(compared: ComparedBuilds) -> tuple[int, str]:
-    """The exit code, and why."""
+def decision(compared: ComparedBuilds, spared: Collection[str] = ()) -> tuple[int, str]:
+    """The exit code, and why. Parts of the suite that are `spared` need not be readable in base."""
     counts = tally(compared.verdicts())
     meant = [name for name in compared.slower() if compared.excused(name)]
-    if unmeant := counts["slower"] - len(meant):
+    unmeant = counts["slower"] - len(meant)
+    own = [own_benches(of) for of in (compared.base, compared.head)]
+    if unmeant and own[0] == own[1]:
         larger = len(compared.meant) - len(meant)
         beyond = f", {larger} of them by more than is acknowledged" if larger else ""
         return DIFFERENCE, f"regression: {unmeant} slower or larger{beyond}"
     if not compared.complete:
         return INTERRUPTED, "interrupted"
+    if unmeant:
+        sides = " and ".join(side for side, of in zip(("base", "head"), own, strict=True) if of)
+        return CANNOT_TELL, (
+            f"cannot tell: {unmeant} slower or larger, but the suite does not compile in {sides}, "
+            "where benchmarks may do something else; --suite REV takes those of a commit that both "
+            "can compile"
+        )
     if compared.needless:
         return GOOD, "no regression: both packages are byte for byte the same"
-    # What only head cannot read, head may have broken.
-    broken = compared.broken.get("head", {}).keys() - compared.broken.get("base", {}).keys()
-    failed = len(compared.failures()) + len(broken)
+    failed = len(compared.failures()) + len(_unread(compared, spared))
     if failed:
         return (
             CANNOT_TELL,
@@ -114,6 +123,44 @@ def decision(compared: ComparedBuilds) -> tuple[int, str]:
     if not any(counts.values()):
         return CANNOT_TELL, "cannot tell: nothing was measured"
     return GOOD, "no regression" + (f" but {len(meant)} acknowledged" if meant else "")
+
+
+def _unread(compared: ComparedBuilds, spared: Collection[str]) -> set[str]:
+    """The parts of the suite that could not be read, so that nothing is known of their benchmarks.
+    What only head cannot read, head may have broken."""
+    base, head = (compared.broken.get(side, {}) for side in ("base", "head"))
+    lost = {part for part, why in base.items() if not why.startswith("skipped:")}
+    return (lost - {*spared}) | (head.keys() - base.keys())
+
+
+def _spared(compared: ComparedBuilds, arguments: argparse.Namespace) -> set[str]:
+    """The parts of the suite that base cannot read and need not: those that --bench leaves out, and
+    those that head can read and base's commit does not have yet."""
+    base, head = (compared.broken.get(side, {}) for side in ("base", "head"))
+    commits, commit = arguments.project.commits, compared.base.revision.commit
+    return {
+        part
+        for part in base
+        if not arguments.bench.search(_beginning(part))
+        or (part not in head and not commits.has(commit, *_files(part)))
+    }
+
+
+def _beginning(part: str) -> str:
+    """How the names of a part's benchmarks begin."""
+    file = "/" in part or ".py" in part  # of tests; of others the suite's folder comes first
+    return f"{part.partition('.')[2]}." if "." in part and not file else f"{part}::"
+
+
+def _files(part: str) -> Iterator[str]:
+    """Where a part may lie: a file of tests, a module, that of a class, or a bench in Rust."""
+    path = part.partition("::")[0]
+    if path.endswith(".py"):
+        yield path
+        return
+    module, name = path.replace(".", "/"), path.rpartition("/")[2]
+    yield from (f"{module}.py", f"{module}/__init__.py", f"{module.rpartition('/')[0]}.py")
+    yield from (f"benches/{name}.rs", f"benches/{name}/main.rs")
 
 
 def _remedies(compared: ComparedBuilds) -> Iterator[str]:

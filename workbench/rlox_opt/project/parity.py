@@ -79,7 +79,7 @@ def _interpreters(base: Artefact, head: Artefact) -> list[str]:
         return [_differs("the interpreter, as was asked for", base, head, "interpreter")]
     raise UsageError(
         _differs("the interpreter", base, head, "interpreter")[:-1]
-        + "; choose one that both can have: --python base:VERSION --python head:VERSION"
+        + "; choose one that both can have: --python VERSION"
     )
 
 
@@ -124,7 +124,7 @@ def _pins(
     if told and not allowed():
         raise UsageError(
             f"{'; '.join(told)}, and neither commit asks for that; fix the version on both sides: "
-            f"--with base:{differ[0]}==VERSION --with head:{differ[0]}==VERSION"
+            f"--with {differ[0]}==VERSION"
         )
     asks = _asking(base, head, key)
     return [f"{of}, {asks}." for of in told]

@@ -21,6 +21,7 @@ from rlox_opt.stats.paired import FLAGGED, zone
 from rlox_opt.system.output import few
 from rlox_opt.views import units, why
 from rlox_opt.views.grid import VERDICTS, Grid, Told, console
+from rlox_opt.views.markdown import escaped
 
 if TYPE_CHECKING:
     from rlox_opt.project.side_by_side import ComparedBuilds
@@ -74,13 +75,13 @@ def _table(title: str, found: ComparedBuilds, of: Comparison) -> Grid:
 def markdown(found: ComparedBuilds) -> Iterator[str]:
     """The same for a pull request: all that is not the same in a table, the rest folded."""
     base, head = found.base.revision.title, found.head.revision.title
-    yield f"### {head} against {base}"
+    yield f"### {escaped(head)} against {escaped(base)}"
     yield ""
-    yield from closing(found)
+    yield from map(escaped, closing(found))
     yield ""
-    yield from (f"- {line}" for line in found.notes)
+    yield from (f"- {escaped(line)}" for line in found.notes)
     if alike := parity.facts(found.base, found.head)["same"]:
-        yield f"- both sides: {', '.join(f'{what} {of}' for what, of in alike.items())}"
+        yield f"- both sides: {escaped(', '.join(f'{what} {of}' for what, of in alike.items()))}"
     yield ""
     rows = [
         (name, judgement, of is found.memory)
@@ -95,7 +96,7 @@ def markdown(found: ComparedBuilds) -> Iterator[str]:
         yield f"<details><summary>{len(same)} same</summary>\n"
         yield from _markdown_table(found, same)
         yield "\n</details>"
-    yield from (f"- {line}" for line in not_measured(found))
+    yield from (f"- {escaped(line)}" for line in not_measured(found))
     yield from why.markdown(found)
 
 
@@ -107,7 +108,7 @@ def _markdown_table(
     for name, judgement, memory in rows:
         own = _own(found.memory if memory else found.times, name)
         cells = [
-            f"`{name}`",
+            f"`{name}`".replace("|", r"\|"),  # also within backticks a cell would end there
             f"{judgement.ratio:.3f} ({_interval(judgement)})",
             _verdict(judgement, memory)
             + _meant(found, name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlox_opt.sampling.whose import OWN, title
 from rlox_opt.system.output import few
 from rlox_opt.views import units
+from rlox_opt.views.markdown import escaped
 
 if TYPE_CHECKING:
     from rlox_opt.project.explained import Told, Why
@@ -38,13 +39,13 @@ def of_one(of: Why) -> Iterator[str]:
 def markdown(found: ComparedBuilds) -> Iterator[str]:
     """The same for a pull request."""
     for of in found.why:
-        yield f"\n**{heading(of)}**\n"
+        yield f"\n**{escaped(heading(of))}**\n"
         for kind, rows in sections(of):
             yield f"- {kind}"
-            yield from (f"  - {row}" for row in rows)
-        yield from (f"- {note}" for note in notes(of))
+            yield from (f"  - {escaped(row)}" for row in rows)
+        yield from (f"- {escaped(note)}" for note in notes(of))
     if told := unexplained(found):
-        yield f"\n{told}"
+        yield f"\n{escaped(told)}"
 
 
 def heading(of: Why) -> str:

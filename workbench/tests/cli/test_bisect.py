@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import small_projects
 import toy_projects
 
 from rlox_opt.cli import bisect
@@ -21,6 +22,7 @@ from rlox_opt.system.progress import reporter
 from rlox_opt.system.usage import UsageError
 
 BAD = Revision("16", "16")
+REFUSED = "the package asks for Python >=3.99: install one that fits"
 NAMES = {"data.time_it": ["base", "head"], "data.time_it_too": ["base", "head"]}
 
 
@@ -30,6 +32,8 @@ class History:
     def __init__(self, n: int, first_bad: int, change: float, spread: float = 0.003) -> None:
         self.n, self.first_bad, self.change, self.spread = n, first_bad, change, spread
         self.broken: set[int] = set()
+        self.refused: set[int] = set()
+        self.notes: tuple[str, ...] = ()
         self.built: list[Revision] = []
         self.fails = False
         self._rng = random.Random(n + first_bad)
@@ -38,7 +42,9 @@ class History:
         self.built.append(revision)
         if int(revision.commit) in self.broken:
             raise NotBuiltError(f"{revision.title} does not build")
-        return Artefact(revision, Path(), revision.features or (), {}, 0.0)
+        if int(revision.commit) in self.refused:
+            raise UsageError(REFUSED)
+        return Artefact(revision, Path(), revision.features or (), {}, 0.0, notes=self.notes)
 
     @contextmanager
     def side_by_side(self, base: Artefact, head: Artefact) -> Iterator["Pair"]:
@@ -46,6 +52,14 @@ class History:
 
     def reading(self, base: int, head: int) -> Reading:
         log_ratio = math.log1p(self.change) * ((head >= self.first_bad) - (base >= self.first_bad))
+        return Reading(log_ratio + self._rng.gauss(0, self.spread), 0.0, 1.0, 1.0)
+
+
+class Parted(History):
+    """GOOD, 0, is of a branch that made the benchmark faster; -1 is the commit before 1."""
+
+    def reading(self, base: int, head: int) -> Reading:
+        log_ratio = math.log1p(self.change) * (base == 0 and head != 0)
         return Reading(log_ratio + self._rng.gauss(0, self.spread), 0.0, 1.0, 1.0)
 
 
@@ -72,11 +86,12 @@ def searched(
     monkeypatch: pytest.MonkeyPatch,
     bench: str = "data.time_it",
     bad: Revision = BAD,
+    before: str = "",
 ) -> Search:
     monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: history.build(revision))
     monkeypatch.setattr(bisect, "side_by_side", lambda of, *sides: history.side_by_side(*sides))
     monkeypatch.setattr(Commits, "described", lambda self, commit: f"commit {commit}")
-    search = Search("0", [str(number) for number in range(1, history.n + 1)])
+    search = Search("0", [str(number) for number in range(1, history.n + 1)], before)
     search.high = history.n - 1
     with reporter() as progress:
         Bisection(toy_projects.PROJECT, search, bench, progress, bad).run()
@@ -166,6 +181,69 @@ def test_if_the_culprit_cannot_be_told_from_what_does_not_build_that_is_said(
     search = searched(history, monkeypatch)
     assert search.verdict == "undecided"
     assert search.left() == ["3", "4", "5"]
+
+
+def test_a_commit_that_is_refused_is_passed_over_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = History(16, 11, 0.05)
+    history.refused = {7, 8}
+    search = searched(history, monkeypatch)
+    facts = bisect.facts(search)
+    assert (facts["commit"], facts["skipped"]) == ("11", ["8", "7"])
+    assert facts["reasons"] == dict.fromkeys(("8", "7"), REFUSED)
+    said = [*bisect.sentences(search, toy_projects.PROJECT.commits)]
+    assert f"passed over: 8, 7: {REFUSED}" in said
+
+
+def test_a_commit_with_other_benches_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {"8": "those of 8"}
+    monkeypatch.setattr(bisect, "own_benches", lambda of: other.get(of.revision.commit, ""))
+    facts = bisect.facts(searched(History(16, 11, 0.05), monkeypatch))
+    assert (facts["commit"], facts["skipped"]) == ("11", ["8"])
+
+
+def test_no_commit_is_blamed_where_the_one_before_it_has_other_benches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What GOOD and all up to 7 time may be another benchmark of the same name."""
+    monkeypatch.setattr(bisect, "own_benches", lambda of: "old" * (int(of.revision.commit) < 8))
+    search = searched(History(16, 8, 0.05), monkeypatch)
+    assert (search.verdict, search.left()) == ("undecided", ["8"])
+    monkeypatch.setattr(bisect, "own_benches", lambda of: "old" * (int(of.revision.commit) < 4))
+    assert bisect.facts(searched(History(16, 8, 0.05), monkeypatch))["commit"] == "8"
+
+
+def test_what_builds_note_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(16, 7, 0.1)
+    history.notes = ("no wheel of it is there",)
+    assert searched(history, monkeypatch).notes.count("no wheel of it is there") == 1
+
+
+def test_no_commit_is_blamed_for_what_only_the_branch_of_good_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    search = searched(Parted(16, 0, 0.05), monkeypatch, before="-1")
+    last = search.comparisons[-1]
+    assert (search.verdict, last["base"], last["head"]) == ("undecided", "-1", "1")
+
+
+def test_a_search_from_a_branch_knows_the_commit_before_the_first(tmp_path: Path) -> None:
+    root = tmp_path / "thing"
+    (left,) = small_projects.repository(root, {"a": "1\n"})
+    small_projects.git(root, "checkout", "--quiet", "-b", "branch")
+    small_projects.repository(root, {"b": "of the branch\n"})
+    small_projects.git(root, "checkout", "--quiet", "main")
+    (first,) = small_projects.repository(root, {"a": "2\n"})
+    small_projects.git(root, "merge", "--quiet", "--no-edit", "branch")
+    commits = Commits(root, tmp_path / "kept")
+    good, bad = commits.resolve("branch"), commits.resolve("main")
+    search = bisect.begun(commits, good, bad)
+    assert (search.commits, search.before) == ([first, bad.commit], left)
+    (note,) = search.notes
+    assert "is not among the first parents of main" in note
+    search = bisect.begun(commits, commits.resolve(left), bad)
+    assert (search.commits, search.before, search.notes) == ([first, bad.commit], "", [])
 
 
 def test_a_part_of_a_name_must_name_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,25 @@
 """`rlox-opt gate` from two commits to an exit code: toys are built, timed and judged."""
 
+import argparse
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import small_projects
 import toy_history
 from command_line import rlox_opt
 from users_repository import git
 
+from rlox_opt.cli import gate
 from rlox_opt.harness import packages
+from rlox_opt.harness.packages import Reading
+from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project.artefacts import Artefact
+from rlox_opt.project.commits import Commits, Revision
+from rlox_opt.project.side_by_side import ComparedBuilds
 
 # A hundred times the work, so that no neighbour on the machine can hide it: beside a compiler and a
 # second run of these tests the interval of forty times the work began at 1.6.
@@ -97,3 +107,58 @@ def test_a_budget_that_ends_before_a_verdict_is_no_pass(commits: list[str]) -> N
     (row,) = json.loads(done.stdout)["results"]
     assert (row["verdict"], done.returncode) == ("undecided", 2)
     assert row["restarts"] < 5
+
+
+def compared(shift: float = 0, commit: str = "1" * 40, **broken: dict[str, str]) -> ComparedBuilds:
+    """A comparison of one benchmark, with the parts of the suite that a side cannot read."""
+    times = Comparison([])
+    spread = (-1e-4, 1e-4, 0.0, 2e-4, -2e-4)
+    times.readings["work.time_it"] = [Reading(shift + x, 0.0, 1.0, 1.0) for x in spread]
+    times.look()
+    base, head = (Artefact(Revision(of, of), Path(), (), {}, 0.0) for of in (commit, "2" * 40))
+    return ComparedBuilds(base, head, times, Comparison([]), {}, broken, complete=True)
+
+
+def test_what_base_or_both_cannot_read_is_no_pass_unless_it_is_new_or_skipped() -> None:
+    lost, skips = {"benchmarks.io": "ImportError: no"}, {"tests/test_it.py": "skipped: no GPU"}
+    for broken in ({"base": lost}, {"head": lost}, {"base": lost, "head": lost}):
+        code, why = gate.decision(compared(**broken))
+        assert (code, why) == (2, "cannot tell: 1 benchmark could not be measured, or not be read")
+    assert gate.decision(compared(base=lost), {"benchmarks.io"}) == (0, "no regression")
+    assert gate.decision(compared(base=skips, head=skips)) == (0, "no regression")
+
+
+def test_what_base_cannot_read_is_new_where_its_commit_does_not_have_it(tmp_path: Path) -> None:
+    files = {"asv/benchmarks/__init__.py": "", "asv/benchmarks/io.py": "", "tests/test_it.py": ""}
+    commit, _ = small_projects.repository(
+        tmp_path / "thing", files, {"asv/benchmarks/later.py": "", "tests/test_later.py": ""}
+    )
+    parts = (
+        "benchmarks.io", "benchmarks.io.Load", "benchmarks.later", "benchmarks.later.Load",
+        "tests/test_it.py::TestIt", "tests/test_later.py",
+    )  # fmt: skip
+    new = {of for of in parts if "later" in of}
+    commits = Commits(tmp_path / "thing", tmp_path / "kept")
+
+    def spared(pattern: str, **broken: dict[str, str]) -> set[str]:
+        asked = argparse.Namespace(
+            bench=re.compile(pattern), project=SimpleNamespace(commits=commits)
+        )
+        return gate._spared(compared(commit=commit, **broken), asked)
+
+    lost = dict.fromkeys(parts, "ImportError: no")
+    assert spared("", base=lost) == new
+    assert spared("", base=lost, head=lost) == set(), "head should read what it adds"
+    assert spared(r"^io\.", base=lost, head=lost) == {*parts} - {"benchmarks.io", parts[1]}
+
+
+def test_slower_by_benches_that_are_not_the_same_is_no_regression_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert gate.decision(compared(0.1))[0] == 1
+    monkeypatch.setattr(gate, "own_benches", lambda of: "its own" * of.revision.commit.count("1"))
+    code, why = gate.decision(compared(0.1))
+    assert (code, "the suite does not compile in base, where" in why) == (2, True)
+    assert gate.decision(compared())[0] == 0
+    monkeypatch.setattr(gate, "own_benches", lambda of: "the same")
+    assert gate.decision(compared(0.1))[0] == 1

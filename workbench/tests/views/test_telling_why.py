@@ -75,7 +75,7 @@ def test_markdown_and_json_hold_the_same() -> None:
     of = found(touched=[INIT], lines=[LINE])
     text = "\n".join(why.markdown(compared(of)))
     assert "**Why classes.time_create takes 1.63 times as long**" in text
-    assert "  - 94 % (81–108)  Graph.__init__" in text
+    assert r"  - 94 % (81–108)  Graph.\_\_init\_\_" in text
     facts = json.loads(json.dumps(of.facts()))
     assert facts["touched"][0]["name"] == "Graph.__init__"
     assert facts["lines"][0] | {"line": 334, "in_diff": True} == facts["lines"][0]

@@ -1,10 +1,14 @@
 """What the lines below a table of verdicts say."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from rlox_opt.harness.packages import Failure
+from rlox_opt.harness.packages import Failure, Reading
 from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project.artefacts import Artefact
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.side_by_side import ComparedBuilds
 from rlox_opt.stats.family import Judgement
 from rlox_opt.views import verdicts
 
@@ -119,3 +123,20 @@ def test_where_a_module_is_not_there_it_is_told_how_to_add_it() -> None:
     assert lacking("packaging", "packaging is not in the environment: … --with 'packaging'") == ""
     for own in ("thing", "_thing", "benchmarks", "files", "scipy.gone", "tkinter"):
         assert lacking(own) == ""
+
+
+def test_a_pull_request_is_told_names_reasons_and_notes_as_they_are() -> None:
+    """No bar ends a cell, no `<class 'int'>` is lost, and nobody called somebody is told."""
+    times = Comparison([])
+    spread = (-1e-4, 1e-4, 0.0, 2e-4, -2e-4)
+    times.readings["io.time_x('a|b')"] = [Reading(0.1 + x, 0.0, 1.0, 1.0) for x in spread]
+    times.look()
+    times.failures = {"io.time_y(<class 'int'>)": Failure("head", "ValueError: of @somebody")}
+    of = Artefact(Revision("HEAD", "0" * 40), Path(), (), {}, 0.0)
+    notes = ("_as_ is: a@b",)
+    found = ComparedBuilds(of, of, times, Comparison([]), {}, notes=notes, complete=True)
+    lines = [*verdicts.markdown(found)]
+    assert sum(line.startswith(r"| `io.time_x('a\|b')` | 1.105") for line in lines) == 1
+    assert r"- \_as\_ is: a@b" in lines
+    failed = r"- io.time_y(\<class 'int'\>): fails in head: ValueError: of @&#8203;somebody"
+    assert failed in lines

@@ -164,6 +164,11 @@ def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None
             "-m package/train.py: is a path; leave out -m, or name the module with dots",
         ),
         (
+            [__file__, "--lr", "3e-4"],
+            "unrecognized arguments: --lr 3e-4; the program's own arguments follow --",
+        ),
+        ([__file__, "--samp", "none"], "unrecognized arguments: --samp none"),
+        (
             ["ppo", "--from", "3"],
             "--from: is of a profile of several processes; add --nproc or --vector",
         ),

@@ -30,13 +30,18 @@ VERBS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; `--help` has the rest."""
+    """Says what is wrong in one line; `--help` has the rest. Options are written out: the beginning
+    of one may be meant for the program that is measured. `of_program` is told where words are not
+    known."""
+
+    of_program = ""
 
     def __init__(self, prog: str | None = None, **options: Any) -> None:
-        super().__init__(prog, **{"formatter_class": HelpText, **options})
+        super().__init__(prog, **{"formatter_class": HelpText, "allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
-        say(f"{self.prog}: {one_line(message.removeprefix('argument '))}", stderr=True)
+        more = self.of_program if message.startswith("unrecognized arguments") else ""
+        say(f"{self.prog}: {one_line(message.removeprefix('argument '))}{more}", stderr=True)
         self.exit(CANNOT_TELL)
 
 
@@ -104,6 +109,8 @@ def _run(words: list[str], prog: list[str]) -> int:
 
         words, rest = profile.split(words, project)
     parser = command_line(project, words[:1] if words and words[0] in VERBS else VERBS)
+    if words[:2] == ["profile", "script"]:
+        parser.of_program = "; the program's own arguments follow --"
     if any("\0" in word for word in words):
         parser.error("arguments: one holds a NUL character, which no name can")
     arguments = parser.parse_args(words)

@@ -4,11 +4,14 @@ processes that it starts."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
+import select
 import shlex
 import signal
+import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
@@ -45,6 +48,8 @@ examples:
       runs the program once more in one process, to tell what its processes cost
   rlox-opt profile script train.py --python env/bin/python
       runs the program by the interpreter of another environment
+  rlox-opt profile script filter.py < big.json
+      gives the program an input
   rlox-opt profile script -m sf_examples.train_gym_env --peer sample-factory \\
     --beside train_dir/cartpole/sf_log.txt -- --env=CartPole-v1 \\
     --experiment=cartpole --train_for_env_steps=200000 --device=cpu
@@ -64,7 +69,8 @@ def add_to(verbs: Any, project: Project) -> None:
         help="any program, with all processes that it starts",
         usage="rlox-opt profile script [-m] SCRIPT [options] [-- ARGUMENTS]",
         description="Run a program as it is, and tell where its time goes in all its processes. "
-        "ARGUMENTS are the program's own.",
+        "ARGUMENTS are the program's own. It has rlox-opt's stdin, unless that is a terminal: then "
+        "it reads nothing.",
         epilog=_EXAMPLES
         + exits.told(
             good="the report is written",
@@ -143,7 +149,28 @@ def run(arguments: argparse.Namespace) -> int:
     command = [python, *target, *arguments.rest]
     name = Path(arguments.script).stem if not arguments.module else arguments.script
     serial = None if arguments.serial is None else [*command, *arguments.serial]
-    return profile(command, name, arguments, serial=serial)
+    return profile(command, name, arguments, serial=serial, stdin=_stdin(serial is not None))
+
+
+def _stdin(twice: bool) -> int | None:
+    """Where the program's stdin comes from, as `launch` takes it: from ours, if that is no
+    terminal. Raises UsageError if it is to be read twice and cannot be."""
+    if os.isatty(0):
+        return subprocess.DEVNULL
+    if not twice:
+        return None
+    with contextlib.suppress(OSError):
+        os.lseek(0, 0, os.SEEK_CUR)
+        return None
+    ready = select.poll()
+    ready.register(0, select.POLLIN)
+    events = dict(ready.poll(0)).get(0, 0)
+    if events & select.POLLIN or not events:  # it holds something, or may yet
+        raise UsageError(
+            "--serial: runs the program twice, and a pipe can be read once; write < FILE, or "
+            "< /dev/null for none"
+        )
+    return subprocess.DEVNULL
 
 
 def _of_peer(project: Project, name: str) -> tuple[str, dict[str, str]]:
@@ -168,9 +195,11 @@ def profile(
     arguments: argparse.Namespace,
     environment: Mapping[str, str] | None = None,
     serial: Sequence[str] | None = None,
+    stdin: int | None = subprocess.DEVNULL,
 ) -> int:
     """Run a command under the recorder and write its report; returns the exit code. With `serial`,
     a command that does the same in one process, the report says what the processes cost.
+    `stdin` is what `launch` takes; both commands get it from where it is now.
 
     Raises:
         UsageError: the arguments do not fit each other or the machine.
@@ -182,6 +211,9 @@ def profile(
         sampler = samplers.choose(arguments.sampler)
     except ValueError as error:
         raise UsageError(f"--sampler {arguments.sampler}: {error}") from error
+    if sampler is None and arguments.sampler is None and (why := samplers.why_none()):
+        said = "rlox-opt profile: nothing can be sampled here, so layers will not be known"
+        say(f"{said}. {why}", stderr=True)
     options = Options(
         from_s=arguments.from_s,
         for_s=arguments.for_s,
@@ -195,7 +227,7 @@ def profile(
     with scratch(home) as part:
         try:
             text, folder, ended = _recorded(
-                command, name, arguments, options, sampler, part, environment, serial
+                command, name, arguments, options, sampler, part, environment, serial, stdin
             )
         except UsageError:  # nothing is left
             raise
@@ -244,6 +276,7 @@ def _recorded(
     part: Path,
     environment: Mapping[str, str] | None,
     serial: Sequence[str] | None,
+    stdin: int | None,
 ) -> tuple[str, Path, list[Exit]]:
     """Run the command, or both, in the new folder `part`, and make that the report's: the text of
     report.json, the folder's place, how the runs ended.
@@ -264,15 +297,19 @@ def _recorded(
         progress.plan([("the program", 60.0), ("report", 10.0)])
         progress.begin("the program")
         output = sys.stderr if arguments.json else None
+        at = os.lseek(0, 0, os.SEEK_CUR) if serial is not None and stdin is None else 0
+        more = output, environment, stdin
         try:
-            outcome = launch(command, part / "run", options, sampler, progress, output, environment)
+            outcome = launch(command, part / "run", options, sampler, progress, *more)
         except NotStartedError as error:
             raise UsageError(f"--python {command[0]}: cannot be started ({error})") from error
         progress.end(f"exit status {outcome.status}")
         alone = None
         if serial is not None and not outcome.status and not outcome.interrupted:
             progress.begin("in one process")
-            alone = launch(serial, part / "serial", options, None, progress, output, environment)
+            if stdin is None:
+                os.lseek(0, at, os.SEEK_SET)
+            alone = launch(serial, part / "serial", options, None, progress, *more)
             progress.end(f"exit status {alone.status}")
         progress.begin("report")
         with not_interrupted():

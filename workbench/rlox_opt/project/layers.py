@@ -68,7 +68,7 @@ class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     parallel: dict[str, str] = {}
     """By owner: functions or libraries in which a waiting thread waits for the owner's other
-    threads, and is not idle."""
+    threads, and is not idle, unless it is one of their pool."""
 
     homes: dict[str, str] = {}
     """By layer: modules whose frames decide where no frame has an owner."""

@@ -127,6 +127,8 @@ def _tool(
         section |= {"status": "failed", "reason": reason}
         return reason.splitlines()[0]
     section["status"] = "ok"
+    if tool == "perf" and (unseen := perf.unseen()):
+        findings.report["incomplete"].append(f"{unseen}.")
     slowdown = section["slowdown"]
     slower = f", training slowed {slowdown:.2f}×" if slowdown else ""
     what = "events" if tool == "torch.profiler" else "samples"

@@ -11,7 +11,7 @@ environment's. A stack that imports or compiles counts as start-up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
@@ -49,13 +49,17 @@ _RUNTIME = ("numpy", "python")  # works for an extension that calls it from C
 _OWN_WORK = ("numpy", "native")  # works for itself, and so do the others where it calls them:
 _BY_ITSELF = ("python", UNKNOWN)
 _PACKAGES = re.compile(r"(^|/)(site-packages|dist-packages)/")
+# Functions of the standard libraries of Rust and C++ by which a thread begins.
+_BEGINS = re.compile(r"^<?(alloc|core|std)::|^_?_rust_")
 
 
 class Classifier:
-    """Decides which layer a stack belongs to, by what a project says of its code."""
+    """Decides which layer a stack belongs to, by what a project says of its code. `scripts` are
+    files of Python whose names do not say so."""
 
-    def __init__(self, layers: Layers) -> None:
+    def __init__(self, layers: Layers, scripts: Iterable[str] = ()) -> None:
         self.layers = whole = layers.with_general()
+        self._scripts = frozenset(scripts)
         self._owners = [
             (re.compile(o.module), re.compile(o.function), o.layer) for o in whole.owners
         ]
@@ -97,20 +101,42 @@ class Classifier:
         """Whether a stack imports, or compiles code that runs later."""
         return any(self._starts(frame.module) for frame in frames)
 
-    def wait_layer(self, frames: Sequence[Frame], phase: str, part: str = "") -> str | None:
+    def is_python(self, frame: Frame) -> bool:
+        """Whether a frame is a Python function, as opposed to C code of the interpreter."""
+        return is_python(frame) or (frame.line is not None and frame.module in self._scripts)
+
+    def wait_layer(
+        self, frames: Sequence[Frame], phase: str, part: str = "", of_python: bool = False
+    ) -> str | None:
         """The layer of a thread that waits: idle, the interpreter's lock ("gil"), or the library in
-        whose parallel section it waits. None if it does not wait."""
+        whose parallel section it waits. A thread of the section's pool, which nobody's code called,
+        is idle between sections; one that is known to be `of_python` is none. None if it does not
+        wait."""
         native = list(self._native_tail(frames))
         if not any(_WAIT.search(frame.name) for frame in native):
             return None
-        python = any(map(is_python, frames))
-        for frame in native:
+        python = any(map(self.is_python, frames))
+        for at, frame in enumerate(native):
             if frame.name == "take_gil" or (python and frame.name == _INTERPRETERS_WAIT):
                 return "gil"
             for owner, parallel in self._parallel.items():
                 if parallel.search(frame.name) or parallel.search(frame.module):
-                    return self.role(owner, frames, phase, part)
+                    caller = self._caller(native[at + 1 :], parallel)
+                    if caller is None and not of_python:
+                        return "idle"
+                    return self.role(caller if caller in _OWN_WORK else owner, frames, phase, part)
         return "idle"
+
+    def _caller(self, outer: Sequence[Frame], parallel: re.Pattern[str]) -> str | None:
+        """The owner of the code that entered a parallel section, by the frames around the section,
+        innermost first; None in a thread that began in the section's own library."""
+        for frame in outer:
+            if parallel.search(frame.name) or parallel.search(frame.module):
+                continue
+            owner = None if _BEGINS.search(frame.name) else self._owner(frame)
+            if owner not in (None, "kernel", UNKNOWN):
+                return owner
+        return None
 
     def role(self, owner: str, frames: Sequence[Frame], phase: str, part: str = "") -> str:
         """The layer of an owner's code. What the stack itself shows decides first, then the part of
@@ -196,7 +222,7 @@ class Classifier:
 
     def _find_owner(self, frame: Frame) -> str | None:
         """The owner of a frame's code; None where it works for its caller."""
-        if enters_python(frame):
+        if enters_python(frame) or self.is_python(frame):
             return "eval"
         for module, function, layer in self._owners:
             if module.search(frame.module) and function.search(frame.name):

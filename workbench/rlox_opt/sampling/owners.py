@@ -82,7 +82,9 @@ def layers_of(stacks: Sequence[Stack], classifier: Classifier, made: str = UNKNO
             layer = STARTUP
         elif stack.off:
             if stack.native:
-                waited = classifier.wait_layer(stack.native, stack.phase, stack.part)
+                waited = classifier.wait_layer(
+                    stack.native, stack.phase, stack.part, of_python=bool(stack.python)
+                )
                 layer = waited or "idle"
                 waits.add(stack, layer)
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -41,6 +42,11 @@ SWITCH_RATE = 99  # stacks per second of threads that leave the CPU, to see what
 
 DATA, LOG, ASKED = "perf.data", "perf.log", "perf.json"
 CPU, SWITCH = "cpu-clock", "context-switches"
+_LEVEL = Path("/proc/sys/kernel/perf_event_paranoid")
+_STATUS = Path("/proc/self/status")
+_USER_ALONE = 2  # from this level on, the kernel shows itself only to who has a capability
+_CAPABILITIES = 1 << 21 | 1 << 38  # CAP_SYS_ADMIN, CAP_PERFMON
+_CAPABLE = re.compile(r"^CapEff:\s*([0-9a-f]+)$", re.MULTILINE)
 _HEADER = re.compile(
     r"^\s*(?P<comm>.*?)\s+(?:(?P<pid>\d+)/)?(?P<tid>\d+)\s+(?P<s>\d+)\.(?P<ns>\d+):\s+(?P<event>.*?)\s*$"
 )
@@ -68,10 +74,32 @@ def unavailable() -> str | None:
     said = probe.stderr.decode(errors="replace")
     if "paranoid" in said or "ermission" in said or "not permitted" in said:
         return (
-            "perf may not sample here; `sysctl kernel.perf_event_paranoid=2` or lower "
+            "perf may not sample here; `sysctl kernel.perf_event_paranoid=1` or lower "
             "(in a container also `--cap-add=PERFMON`)"
         )
     return f"perf fails here ({said.strip().splitlines()[0] if said.strip() else 'no message'})"
+
+
+def unseen() -> str | None:
+    """What perf does not see here where it can be used, with the remedy; None: it sees all."""
+    try:
+        level, status = int(_LEVEL.read_text()), _STATUS.read_text()
+    except (OSError, ValueError):  # no such kernel
+        return None
+    capable = _CAPABLE.search(status)
+    if level < _USER_ALONE or (capable and int(capable[1], 16) & _CAPABILITIES) or _lent():
+        return None
+    return (
+        f"kernel.perf_event_paranoid is {level}: time in the kernel, and what threads wait for, "
+        "are not seen; `sysctl kernel.perf_event_paranoid=1` shows them"
+    )
+
+
+def _lent() -> bool:
+    """Whether perf's own file lends it capabilities."""
+    with contextlib.suppress(OSError):
+        return bool(os.getxattr(shutil.which("perf") or "perf", "security.capability"))
+    return False
 
 
 def attach(

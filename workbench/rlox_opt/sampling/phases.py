@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,7 +38,8 @@ def _blocks(
     """The named blocks of a file, by function: first and last line of the function, first and last
     line of the block, and the block's names."""
     try:
-        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        # What is no file, such as /dev/zero, may have no end.
+        tree = ast.parse(Path(file).read_text(encoding="utf-8") if Path(file).is_file() else "")
     except (OSError, SyntaxError, ValueError):
         return {}
     blocks: dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]] = {}
@@ -110,6 +111,16 @@ def phase_by_line(frames: Iterable[Frame]) -> str:
     return "/".join(_named(frames, _phase))
 
 
+def recorded_phase(phase: str, recorded: Collection[str]) -> str:
+    """The phase, read off source lines, as the program recorded it: blocks of another library may
+    look the same. What was not recorded belongs to the phase around it, "" where there is none."""
+    names = {name for path in recorded for name in path.split("/")}
+    phase = "/".join(name for name in phase.split("/") if name in names)
+    while phase and phase not in recorded:
+        phase = phase.rpartition("/")[0]
+    return phase
+
+
 def part_by_line(frames: Sequence[Frame]) -> str:
     """The part of torch's work of a stack; "" where gradients are recorded, or may be."""
     for frame in frames:
@@ -126,7 +137,8 @@ def part_by_line(frames: Sequence[Frame]) -> str:
 def _named(frames: Iterable[Frame], naming: Naming) -> list[str]:
     names: list[str] = []
     for frame in frames:
-        if frame.line is not None and frame.module.endswith(".py"):
+        file = frame.module.rpartition("/")[2]
+        if frame.line is not None and (file.endswith(".py") or "." not in file):  # a script's name
             function = frame.name.rsplit(".", 1)[-1]
             names.extend(_names_at(frame.module, function, frame.line, naming))
     return names

@@ -12,13 +12,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 
 from rlox_opt.sampling import onlooker
-from rlox_opt.sampling.layers import GRAD, UNKNOWN, Classifier, is_python
+from rlox_opt.sampling.layers import GRAD, UNKNOWN, Classifier
 from rlox_opt.sampling.owners import Stack, layers_of
-from rlox_opt.sampling.phases import BACKWARD, part_by_line, phase_by_line
+from rlox_opt.sampling.phases import BACKWARD, part_by_line, phase_by_line, recorded_phase
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import allow_ptrace as allow_ptrace
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
@@ -118,10 +119,12 @@ def load(
     parts: bool = False,
     made: str = UNKNOWN,
     pid: int = 0,
+    phases: Collection[str] | None = None,
 ) -> Samples:
     """Read what `attach` left in the folder. `spans` is not needed: lines show the phases, and with
     `parts` also the part of torch's work. `made` is the owner of code made at run time. The thread
-    `pid` is the main one, whatever the program calls it.
+    `pid` is the main one, whatever the program calls it. `phases` are those that the program
+    recorded; None: not known.
 
     Raises:
         ValueError: there is no profile; the message ends with what py-spy printed.
@@ -136,9 +139,15 @@ def load(
         for line in lines:
             stack, _, count = line.rstrip("\n").rpartition(" ")
             if stack and count.isdigit() and SETTLING not in stack:
-                seen.append((*_stack(stack, samples.period_s, parts, str(pid)), int(count)))
+                read = _stack(stack, samples.period_s, classifier, parts, str(pid))
+                seen.append((*read, int(count)))
     if any(stack.part == BACKWARD for _, stack, _ in seen):  # gradients are used
         seen = [(who, stack._replace(part=stack.part or GRAD), n) for who, stack, n in seen]
+    if phases is not None:
+        seen = [
+            (who, stack._replace(phase=recorded_phase(stack.phase, phases)), n)
+            for who, stack, n in seen
+        ]
     layers = layers_of([stack for _, stack, _ in seen], classifier, made)
     for (thread, of, times), layer in zip(seen, layers, strict=True):
         frames = classifier.shown(of.native)
@@ -147,7 +156,9 @@ def load(
     return samples
 
 
-def _stack(text: str, period_s: float, parts: bool, main: str) -> tuple[str, Stack]:
+def _stack(
+    text: str, period_s: float, classifier: Classifier, parts: bool, main: str
+) -> tuple[str, Stack]:
     """The name of a thread, and its stack; `main` is the id of the main thread."""
     head, *rest = _SEPARATOR.split(text)
     if head.startswith("process "):  # one of several; its command may contain separators too
@@ -160,7 +171,7 @@ def _stack(text: str, period_s: float, parts: bool, main: str) -> tuple[str, Sta
     elif match["id"] != main:
         thread = match["name"] or match["id"]
     full = tuple(_frame(text) for text in rest)
-    python = tuple(frame for frame in full if is_python(frame))
+    python = tuple(frame for frame in full if classifier.is_python(frame))
     part = part_by_line(python) if parts else ""
     return thread, Stack(full, python, phase_by_line(full), part, False, period_s, 0)
 

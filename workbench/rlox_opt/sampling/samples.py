@@ -34,9 +34,11 @@ class Sample(NamedTuple):
 
 @dataclass
 class Samples:
-    """All samples of one run under one tool. `errors` counts the stacks that could not be read."""
+    """All samples of one run under one tool. `errors` counts the stacks that could not be read.
+    Sampling began at `since_ns` of the monotonic clock; 0: before anything else did."""
 
     tool: str
     samples: list[Sample] = field(default_factory=list)
     period_s: float = 0.01
     errors: int = 0
+    since_ns: int = 0

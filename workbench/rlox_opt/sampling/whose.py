@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from rlox_opt.project.layers import Layers
-from rlox_opt.sampling.layers import TITLES, Classifier, is_python
+from rlox_opt.sampling.layers import TITLES, Classifier
 from rlox_opt.sampling.samples import Frame
 
 OWN, NATIVE, SUITE = "own", "own native", "suite"
@@ -49,8 +49,9 @@ class Whose(Classifier):
         own: Iterable[Path],
         suites: Iterable[Path] = (),
         programs: Iterable[Path] = (),
+        scripts: Iterable[str] = (),
     ) -> None:
-        super().__init__(layers)
+        super().__init__(layers, scripts)
         self._own = _beginnings(own)
         self._suites = _beginnings(suites)
         self._programs = _beginnings(programs)
@@ -64,7 +65,7 @@ class Whose(Classifier):
         if layer not in _OTHERS:
             return layer
         for frame in reversed(frames):
-            if is_python(frame):
+            if self.is_python(frame):
                 if layer == "native":
                     break
                 whose = self.owner(frame.module) or PurePosixPath(frame.module).stem
@@ -91,7 +92,7 @@ class Whose(Classifier):
         """The owner of a file or library; None if it works for its caller or has no owner."""
         if _INTERPRETER.search(module):
             return None
-        native = not module.endswith((".py", ".pyx"))
+        native = not module.endswith((".py", ".pyx")) and module not in self._scripts
         if self.inner(module) is not None:
             return NATIVE if native else OWN
         if module.startswith(self._suites):

@@ -154,8 +154,9 @@ def worth_a_span(report: Report) -> str:
     lines = (f"{row['place']}:{row['line']} ({units.percent(row['share'])})"
              for row in report["parts"])  # fmt: skip
     return (
-        "The program says no phases. A block of its own (`with timing.add_time(…)`, or `@span`) "
-        f"would tell most around each of these lines: {', '.join(lines)}."
+        "The program says no phases. A block of its own (`with span(…)`, or `@span`, of "
+        "`rlox.timing` in the library rlox-rl) would tell most around each of these lines: "
+        f"{', '.join(lines)}."
     )
 
 
@@ -175,7 +176,9 @@ def figures(report: Report) -> list[tuple[str, str]]:
 def _ranking(report: Report) -> Section:
     title = "Where time goes, all processes together"
     if not report["ranking"]:
-        return Section("ranking", title, ["Nothing was sampled, so nothing is ranked."])
+        seen = any(thread["samples"] for of in report["processes"] for thread in of["threads"])
+        why = "Only start-up and waiting were sampled" if seen else "Nothing was sampled"
+        return Section("ranking", title, [f"{why}, so nothing is ranked."])
     phase = ("Phase",) if phased(report) else ()
     rows = [
         (

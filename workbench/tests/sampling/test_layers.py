@@ -139,6 +139,53 @@ def test_a_stack_that_does_not_wait_is_no_wait() -> None:
     assert CLASSIFIER.wait_layer(stack(EVAL, "at::mm@torch"), "") is None
 
 
+@pytest.mark.parametrize(
+    ("layer", "frames"),
+    [
+        # A pool's own thread waits for work, until code that is somebody's runs in it.
+        ("idle", ["start_thread@libc", "gomp_thread_start@gomp", "gomp_team_barrier_wait@gomp"]),
+        ("idle", ["std::sys::thread_start@own", "rayon_core::registry::main_loop@own"]),
+        ("torch_inference", ["gomp_thread_start@gomp", "at::sum@torch", "GOMP_barrier@gomp"]),
+        # Who entered the section works, also where the stack was cut off outside of it.
+        ("torch_inference", ["at::mm@torch", "GOMP_parallel@gomp"]),
+        ("rust", [EVAL, "rayon_core::registry::in_worker_cold@core"]),
+        ("native", [EVAL, "fit@own", "GOMP_parallel@gomp"]),
+        ("numpy", [EVAL, "dot@numpy", "sgemm@mkl", "GOMP_parallel@gomp"]),
+    ],
+)
+def test_a_wait_in_a_parallel_section_is_work_of_who_entered_it(
+    layer: str, frames: list[str]
+) -> None:
+    assert CLASSIFIER.wait_layer(stack(*frames, "futex_wait@kernel"), "") == layer
+
+
+@pytest.mark.parametrize(
+    ("layer", "module"),
+    [
+        # A folder may have the name of a library.
+        ("native", "/home/me/torch/_fast.so"),
+        ("native", "/conda/envs/numpy/lib/python3.11/site-packages/pandas/_libs/algos.so"),
+        ("native", "/home/me/nvidia/work.so"),
+        ("native", "/home/me/triton/.venv/lib/python3.11/site-packages/zstd.so"),
+        # The library itself, by whatever path.
+        ("torch_inference", "torch/lib/libshm.so"),
+        ("torch_inference", f"{SITE}/torch/lib/libgomp-a34b3233.so.1"),
+        ("torch_inference", "/opt/libtorch/lib/libc10.so"),
+        ("torch_inference", "/build/torch/csrc/autograd/engine.cpp"),
+        ("numpy", "/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath.so"),
+        ("numpy", "/var/task/numpy/_core/_multiarray_umath.so"),
+        ("numpy", "numpy.libs/libquadmath-96973f99.so.0.0.0"),
+        ("unknown", f"{SITE}/nvidia/cusparse/lib/libcusparse.so.12"),
+        ("unknown", "/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ptxjitcompiler.so.1"),
+        ("unknown", "/tmp/torchinductor_me/triton/0/AB/cubin.so"),
+    ],
+)
+def test_a_library_is_known_by_where_packages_lie_and_not_by_any_folder(
+    layer: str, module: str
+) -> None:
+    assert CLASSIFIER.classify((Frame("work", module),), "") == layer
+
+
 def test_what_stays_unknown_is_unknown_and_never_python() -> None:
     assert CLASSIFIER.classify((), "") == "unknown"
     assert CLASSIFIER.classify((Frame("[unknown]", "[unknown]"),), "") == "unknown"

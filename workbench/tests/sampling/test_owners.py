@@ -115,3 +115,9 @@ def test_a_wait_without_a_stack_is_like_the_one_of_its_line_that_took_as_long() 
 def test_an_import_that_waits_for_the_disk_is_of_the_start_up() -> None:
     importing = (*at(1), Frame("_find_and_load", "<frozen importlib._bootstrap>", 1176))
     assert layers_of([seen(SLEEP, python=importing, waits_s=0.2)], CLASSIFIER) == ["startup"]
+
+
+def test_a_thread_of_python_whose_wait_was_cut_off_in_a_pool_is_none_of_the_pool() -> None:
+    pool = (Frame("gomp_barrier", "/usr/lib/libgomp.so.1"), Frame("futex_wait", "[kernel]"))
+    waits = [seen(*pool, waits_s=0.02), seen(*pool, python=at(20), waits_s=0.01)]
+    assert layers_of(waits, CLASSIFIER) == ["idle", "torch_inference"]

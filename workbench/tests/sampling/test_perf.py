@@ -172,3 +172,25 @@ def test_names_and_paths_may_hold_parentheses(name: str, module: str) -> None:
     events, _ = perf.collect(text.splitlines(keepends=True), 99)
     ((frame,),) = (event.frames for event in events[7])
     assert (frame.name, frame.module) == (name, module)
+
+
+@pytest.mark.parametrize(
+    ("level", "capability", "sees_all"),
+    [(1, None, True), (2, None, False), (3, None, False), (2, 38, True), (2, 21, True)],
+)
+def test_what_the_kernel_hides_from_perf_is_told_with_the_remedy(
+    level: int,
+    capability: int | None,
+    sees_all: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = 0 if capability is None else 1 << capability
+    (tmp_path / "level").write_text(f"{level}\n")
+    (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{held:016x}\nCapBnd:\t0\n")
+    monkeypatch.setattr(perf, "_LEVEL", tmp_path / "level")
+    monkeypatch.setattr(perf, "_STATUS", tmp_path / "status")
+    monkeypatch.setenv("PATH", str(tmp_path))  # no perf lends it capabilities
+    told = perf.unseen()
+    assert (told is None) is sees_all
+    assert told is None or f"kernel.perf_event_paranoid is {level}: " in told

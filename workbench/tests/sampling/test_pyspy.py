@@ -4,9 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from toy_projects import CLASSIFIER
+from toy_projects import CLASSIFIER, PROJECT
 
 from rlox_opt.sampling import pyspy
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Samples
 
 DATA = Path(__file__).parent / "data"
@@ -89,3 +90,11 @@ def test_a_run_that_left_nothing_says_what_the_tool_said(tmp_path: Path) -> None
     (tmp_path / "pyspy.log").write_text("Error: Permission Denied\n")
     with pytest.raises(ValueError, match="Permission Denied"):
         pyspy.load(tmp_path, CLASSIFIER)
+
+
+def test_a_script_is_python_whatever_its_name(tmp_path: Path) -> None:
+    tool = "/home/me/tool"
+    (tmp_path / "pyspy.raw").write_text(f"thread (1);<module> ({tool}:9);work ({tool}:3) 1\n")
+    for scripts, layer in (([], "native"), ([tool], "python")):
+        (sample,) = pyspy.load(tmp_path, Classifier(PROJECT.settings.layers, scripts)).samples
+        assert sample.layer == layer

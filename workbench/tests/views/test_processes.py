@@ -221,6 +221,12 @@ def test_a_program_with_phases_is_not_told_which_lines_are_worth_one() -> None:
     assert processes.worth_a_span(report(**OWN)) == ""
 
 
+def test_a_phase_is_proposed_with_the_library_that_it_takes() -> None:
+    (row,) = report()["ranking"]
+    told = processes.worth_a_span(report(ranking=[row | {"phase": ""}], **OWN))
+    assert "`rlox.timing` in the library rlox-rl" in told
+
+
 def test_one_process_has_no_equals_to_be_compared_with() -> None:
     assert len(report()["processes"]) == 1
     assert "Equal workers" not in processes.render_markdown(report())

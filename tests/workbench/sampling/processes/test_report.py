@@ -13,16 +13,22 @@ from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.processes.launch import Options, launch
 from rlox_opt.sampling.processes.report import report
 from rlox_opt.sampling.processes.run import RecordedRun, read_run
+from rlox_opt.sampling.processes.samples_file import write_samples
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.views.processes import render_markdown
 
 from rlox import _core
 
-UNSAMPLED = "Nothing was sampled, so layers are not known; phases are."
+UNSAMPLED = "Nothing was sampled, so layers are not known"
+
+
+def reported(run: RecordedRun) -> dict[str, Any]:
+    told, _ = report(run, run.folder / "trace.json", projects.HERE)
+    return told
 
 
 def incomplete(run: RecordedRun) -> list[str]:
-    told, _ = report(run, run.folder / "trace.json", projects.HERE)
-    found: list[str] = told["incomplete"]
+    found: list[str] = reported(run)["incomplete"]
     return found
 
 
@@ -34,7 +40,47 @@ def test_where_no_sampler_works_the_report_says_why(
     monkeypatch.setattr(pyspy, "unavailable", lambda: "py-spy may not look")
     Record(tmp_path, 5).span("a", 0, 1500).until(2000)
     why = "" if one_works else " perf is not there. py-spy may not look."
-    assert incomplete(by_hand(tmp_path)) == [UNSAMPLED + why]
+    assert incomplete(by_hand(tmp_path)) == [f"{UNSAMPLED}; phases are.{why}"]
+
+
+def test_a_run_without_a_sampler_and_phases_is_told_of_neither_and_not_to_do_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tool in (perf, pyspy):  # one that works was not wanted
+        monkeypatch.setattr(tool, "unavailable", lambda: None)
+    Record(tmp_path, 5).until(2000)
+    told = reported(by_hand(tmp_path))
+    assert told["incomplete"] == [f"{UNSAMPLED}."]
+    assert told["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "says"),
+    [
+        ("startup", "Only start-up and waiting were sampled, so nothing is ranked."),
+        (None, "Nothing was sampled, so no layers are known. Give the program more to do."),
+    ],
+)
+def test_only_a_program_of_which_nothing_was_sampled_is_to_do_more(
+    layer: str | None, says: str, tmp_path: Path
+) -> None:
+    record = Record(tmp_path, 5).until(2000)
+    if layer is not None:
+        stack = (Frame("_find_and_load", "<frozen importlib._bootstrap>", 9),)
+        found = [Sample(stack, "", layer, 1.0, MAIN_THREAD)]
+        write_samples(tmp_path, record.key, Samples("py-spy", found))
+    run = by_hand(tmp_path)
+    run.about.sampler = "py-spy"
+    assert reported(run)["warnings"] == [says]
+
+
+def test_what_perf_did_not_see_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perf, "unseen", lambda: "the kernel is hidden")
+    Record(tmp_path, 5).until(2000)
+    for sampler, told in (("perf", True), ("py-spy", False)):
+        run = by_hand(tmp_path)
+        run.about.sampler = sampler
+        assert ("the kernel is hidden." in incomplete(run)) is told
 
 
 @pytest.mark.parametrize("from_s", [0.0, 5.0, 60.0])

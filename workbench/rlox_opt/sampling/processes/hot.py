@@ -2,7 +2,7 @@
 that they call; and the stacks of all work, for a flamegraph.
 
 A program's own code is what lies in no library. If the program itself is installed, such as `-m
-package`, its own code is that package.
+package` or a console script, its own code is that package.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import linecache
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlox_opt.project.layers import Layers
-from rlox_opt.sampling.layers import is_python
 from rlox_opt.sampling.processes.components import NOT_BUSY, folded
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import RECORDER
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 class _Own:
     """Which files are the program's own, and how their paths are shown."""
 
-    def __init__(self, seen: Iterable[Seen], layers: Layers) -> None:
+    def __init__(self, seen: list[Seen], layers: Layers) -> None:
         anyones = Whose(layers, ())
         roots = Counter(
             frame.module
@@ -50,12 +50,28 @@ class _Own:
             for frame in sample.frames[:_LAYERS]
             if frame.name == "<module>" and anyones.owner(frame.module) != STANDARD
         )
-        folders = [_folder(module) for module, _ in roots.most_common(1)]
-        self.whose = Whose(layers, folders)
+        folders = [_folder(_called_by(module, seen)) for module, _ in roots.most_common(1)]
+        self.whose = Whose(layers, folders, scripts=roots)  # whatever their names
 
     def __call__(self, frame: Frame) -> bool:
         file = frame.module
-        return is_python(frame) and file.startswith("/") and self.whose.owner(file) in (None, OWN)
+        if not self.whose.is_python(frame):
+            return False
+        return file.startswith("/") and self.whose.owner(file) in (None, OWN)
+
+
+def _called_by(script: str, seen: list[Seen]) -> str:
+    """The file of a package that a console script calls; any other script itself."""
+    if Path(script).parent.name != "bin":
+        return script
+    called = Counter(
+        inner.module
+        for _, samples in seen
+        for sample in samples.samples
+        for outer, inner in pairwise(sample.frames[: _LAYERS + 1])
+        if outer.module == script and "/" in inner.module.partition("-packages/")[2]
+    )
+    return next((module for module, _ in called.most_common(1)), script)
 
 
 def _folder(module: str) -> Path:

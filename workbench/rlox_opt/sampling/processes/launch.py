@@ -88,6 +88,7 @@ def launch(
     progress: Progress,
     output: IO[str] | None = None,
     environment: Mapping[str, str] | None = None,
+    stdin: int | None = subprocess.DEVNULL,
 ) -> Exit:
     """Run the command to its end, or to Ctrl-C, and write into `folder` what `format` describes.
 
@@ -95,6 +96,8 @@ def launch(
         sampler: the sampler to run beside it; None for none.
         output: where the program's stdout goes; None: to this process's.
         environment: the program's variables; None: this process's.
+        stdin: where the program's stdin comes from; None: this process's, which must be no
+            terminal, since the program is in a session of its own.
 
     Raises:
         NotStartedError: the command cannot be started.
@@ -125,7 +128,7 @@ def launch(
     try:
         process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=output,
             env=env,
             pass_fds=[gate],

@@ -25,8 +25,9 @@ from typing import Any
 
 from rlox_opt.project import installed
 from rlox_opt.project.project import Project
-from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling import perf
 from rlox_opt.sampling.layers import STARTUP
+from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, titles, together
 from rlox_opt.sampling.processes.hot import Seen, hot, libraries, stacks_of
@@ -55,7 +56,8 @@ def report(run: RecordedRun, trace: Path, project: Project) -> tuple[Json, Sampl
     """Read all files of a run, and write its trace. Returns the report, and the samples of all work
     for a flamegraph."""
     rules = project.settings.layers
-    incomplete = read_samplers(run, Whose(rules, ()))
+    scripts = [process.script for process in run.processes if process.script is not None]
+    incomplete = read_samplers(run, Whose(rules, (), scripts=scripts))
     uses: dict[str, list[ThreadUse]] = {}
     seen: dict[str, Seen] = {}
     names = titles(run.processes)
@@ -71,6 +73,7 @@ def report(run: RecordedRun, trace: Path, project: Project) -> tuple[Json, Sampl
     told = write_trace(trace, run)
     start_ns = run.clock.after_ns
     every = [*seen.values()]
+    threads = [*chain.from_iterable(uses.values())]
     report = {
         "schema": SCHEMA,
         "kind": KIND,
@@ -87,8 +90,11 @@ def report(run: RecordedRun, trace: Path, project: Project) -> tuple[Json, Sampl
         "options": run.about.options,
         "sampler": run.about.sampler,
         "wall_s": _wall_s(run),
-        "incomplete": incomplete + _incomplete(run, shown, names),
-        "warnings": _warnings(run, told["clocks"], bool(ranking)),
+        "incomplete": [
+            *incomplete,
+            *_incomplete(run, shown, names, any(thread.phases for thread in threads)),
+        ],
+        "warnings": _warnings(run, told["clocks"], bool(ranking), any(t.samples for t in threads)),
         "processes": [_process(p, uses[p.key], names[p.key], start_ns) for p in shown],
         "components": components(shown, uses),
         "layers": layers,
@@ -150,8 +156,9 @@ def _wall_s(run: RecordedRun) -> float:
 
 
 def _incomplete(
-    run: RecordedRun, shown: Sequence[RecordedProcess], names: dict[str, str]
+    run: RecordedRun, shown: Sequence[RecordedProcess], names: dict[str, str], phased: bool
 ) -> list[str]:
+    """Sentences on what is missing; `phased` says whether the program names phases."""
     told = []
     if run.about.interrupted:
         told.append("The program was interrupted; the figures are those of its time until then.")
@@ -203,10 +210,13 @@ def _incomplete(
             f"--from {from_s:g}: the run ended after {wall_s:.0f} s, so nothing was kept; use less."
         )
     if run.about.sampler is None:
-        told.append("Nothing was sampled, so layers are not known; phases are.")
+        are = "; phases are" if phased else ""
+        told.append(f"Nothing was sampled, so layers are not known{are}.")
         # If a sampler works here, the user chose to run without one.
-        if (no_perf := perf.unavailable()) and (no_pyspy := pyspy.unavailable()):
-            told[-1] += f" {no_perf}. {no_pyspy}."
+        if why := samplers.why_none():
+            told[-1] += f" {why}"
+    if run.about.sampler == samplers.Perf.name and (unseen := perf.unseen()):
+        told.append(f"{unseen}.")
     return told
 
 
@@ -223,15 +233,20 @@ def _left_behind(folder: Path) -> dict[int, str]:
     return left
 
 
-def _warnings(run: RecordedRun, clocks: Sequence[Json], sampled: bool) -> list[str]:
+def _warnings(run: RecordedRun, clocks: Sequence[Json], ranked: bool, sampled: bool) -> list[str]:
+    """Sentences on what makes figures doubtful, and on why there are none."""
     told = [
         f"The clock of {clock['process']} is another one; its times may be off by "
         f"{clock['error_us']:.0f} µs against the others'."
         for clock in clocks
         if clock["shift_us"] or clock["error_us"] > _DOUBTFUL_US
     ]
-    if not sampled:
-        told.append("Nothing was sampled, so no layers are known. Give the program more to do.")
+    if not ranked and run.about.sampler is not None:
+        told.append(
+            "Only start-up and waiting were sampled, so nothing is ranked."
+            if sampled
+            else "Nothing was sampled, so no layers are known. Give the program more to do."
+        )
     if torch_s := run.about.options.get("torch_s"):
         told.append(
             f"torch.profiler looked on for {torch_s:g} s, and slowed them."

@@ -58,9 +58,26 @@ class RecordedProcess:
         return self.role if self.index is None else f"{self.role} {self.index}"
 
     @property
+    def script(self) -> str | None:
+        """The path of the file that Python was given to run; None where it was given none."""
+        words = iter(self.header.argv[1:])
+        for word in words:
+            if word in ("-c", "-m"):
+                return None
+            if word in ("-W", "-X"):  # the next word is their value
+                next(words, None)
+            elif not word.startswith("-"):
+                return str(Path(word).absolute())
+        return None
+
+    @property
     def recorded_s(self) -> float:
         """Seconds of the windows in which spans were kept."""
         return sum(end - begin for begin, end in self.recorded) / 1e9
+
+    def recorded_before(self, ns: int) -> float:
+        """Seconds of these windows before a time."""
+        return sum(max(0, min(end, ns) - begin) for begin, end in self.recorded) / 1e9
 
     @property
     def from_its_beginning(self) -> bool:

@@ -16,10 +16,11 @@ from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.perf import PerfEvent
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.components import titles
+from rlox_opt.sampling.processes.format import PHASE
 from rlox_opt.sampling.processes.lines import Beside, made_by
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
-from rlox_opt.sampling.processes.samples_file import write_samples
+from rlox_opt.sampling.processes.samples_file import path_of, write_samples
 from rlox_opt.sampling.processes.watch import Watch
 from rlox_opt.sampling.processes.weighed import weighed
 from rlox_opt.sampling.samples import Sample
@@ -43,7 +44,8 @@ def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
     said = [_read_pyspy(run, process, classifier, watch) for process in run.processes]
     if run.about.sampler == samplers.Perf.name:
         return [onlooker.nothing("perf", run.folder / perf.LOG)]
-    return [*(sentence for sentence in said if sentence), *young]
+    late = _late(run) if by_pyspy else []
+    return [*(sentence for sentence in said if sentence), *young, *late]
 
 
 def remove_spent(run: RecordedRun) -> None:
@@ -72,6 +74,29 @@ def _too_young(run: RecordedRun) -> list[str]:
         "py-spy looks at no process in its first seconds, which it would slow the most, so nothing "
         f"was sampled of {', '.join(unseen[:_MOST_NAMED])}."
     ]
+
+
+def _late(run: RecordedRun) -> list[str]:
+    """A sentence on the times in which spans were kept and py-spy had not begun."""
+    names = titles(run.processes)
+    late = []
+    for process in run.processes:
+        before_s = process.recorded_before(_begun_ns(run.folder / f"{process.key}.py-spy"))
+        if before_s > _PASSING_S and path_of(run.folder, process.key).exists():
+            late.append(f"{names[process.key]} ({before_s:.0f} of {process.recorded_s:.0f} s)")
+    if not late:
+        return []
+    return [
+        "py-spy began late, since it slows a process the most while that starts; of so much time "
+        f"nothing was sampled: {', '.join(late[:_MOST_NAMED])}."
+    ]
+
+
+def _begun_ns(left: Path) -> int:
+    """When the py-spy that leaves its files in this folder was started; 0 where nothing says so."""
+    begun = left / samplers.BEGUN
+    told = begun.read_text(encoding="utf-8") if begun.exists() else ""
+    return int(told or 0)
 
 
 def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str]:
@@ -181,10 +206,16 @@ def _read_pyspy(
         return None
     run.spent.append(left)
     rate, made, pid = samplers.PYSPY_RATE, made_by(process), process.header.pid
+    # A name stands for blocks whose spans were not kept, too.
+    phases = {name.path for name in process.names.values() if name.kind == PHASE}
+    phases.update(log_of(process).paths)
     try:
-        samples = pyspy.load(left, classifier, rate=rate, parts=True, made=made, pid=pid)
+        samples = pyspy.load(
+            left, classifier, rate=rate, parts=True, made=made, pid=pid, phases=phases
+        )
     except ValueError as error:
         return f"{process.title}: {error}"
+    samples.since_ns = _begun_ns(left)
     names = {str(thread.native_id): thread.name for thread in process.threads.values()}
     samples.samples = [
         _told_from_work(sample)._replace(thread=names.get(sample.thread, sample.thread))

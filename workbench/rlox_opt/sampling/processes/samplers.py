@@ -16,6 +16,7 @@ from rlox_opt.sampling.processes.run import keys
 
 PERF_RATE = 199  # Hz; a prime
 PYSPY_RATE = 25  # Hz, of each process, which is stopped for each sample
+BEGUN = "begun_ns"  # the file that says when a process's py-spy was started
 _MOST_BYTES = "768M"  # of perf's data, 8 KiB a sample: then perf ends, and the run goes on
 _SETTLED_S = 5.0  # a younger process still imports, which py-spy slows most of all
 _PATIENCE_S = 30.0
@@ -57,6 +58,12 @@ def choose(name: str | None = None) -> Sampler | None:
             if name is not None:
                 raise ValueError(reason)
     return None
+
+
+def why_none() -> str:
+    """Sentences that say why no sampler works here; "" where one does."""
+    no_perf, no_pyspy = perf.unavailable(), pyspy.unavailable()
+    return f"{no_perf}. {no_pyspy}." if no_perf and no_pyspy else ""
 
 
 class Perf(Sampler):
@@ -134,6 +141,7 @@ class PySpy(Sampler):
             self._seen.add(key)
             into = self._folder / f"{key}.py-spy"
             into.mkdir()
+            (into / BEGUN).write_text(str(time.monotonic_ns()))
             seconds = min(_A_DAY_S, self._until - elapsed)
             self._attached[key] = pyspy.attach(int(pid), seconds, into, PYSPY_RATE)
 

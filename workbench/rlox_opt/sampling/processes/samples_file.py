@@ -1,6 +1,6 @@
 """The samples of one process as a file of JSON lines, with each distinct stack once.
 
-{"samples": {"tool": …, "period_s": …, "errors": …}}
+{"samples": {"tool": …, "period_s": …, "errors": …, "since_ns": …}}
 {"stack": [number, [[name, module, line], …]]}      outermost first
 {"sample": [stack, phase, layer, weight_s, thread, time_ns or null]}
 """
@@ -29,6 +29,7 @@ def write_samples(folder: Path, key: str, samples: Samples) -> None:
 
 def _entries(samples: Samples) -> Iterator[dict[str, object]]:
     about = {"tool": samples.tool, "period_s": samples.period_s, "errors": samples.errors}
+    about |= {"since_ns": samples.since_ns}
     yield {"samples": about}
     stacks: dict[tuple[Frame, ...], int] = {}
     for frames, phase, layer, weight, thread, time_ns in samples.samples:
@@ -47,7 +48,8 @@ def read_samples(folder: Path, key: str) -> Samples | None:
     stacks: dict[int, tuple[Frame, ...]] = {}
     for kind, value in lines(path):
         if kind == "samples":
-            samples = Samples(value["tool"], [], value["period_s"], value["errors"])
+            since_ns = value.get("since_ns", 0)
+            samples = Samples(value["tool"], [], value["period_s"], value["errors"], since_ns)
         elif kind == "stack":
             stacks[value[0]] = tuple(Frame(*frame) for frame in value[1])
         elif kind == "sample":

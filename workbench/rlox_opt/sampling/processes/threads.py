@@ -1,7 +1,8 @@
 """The threads of one process: how long each existed, its tree of phases, its layers.
 
 Seconds are those of the time in which spans were kept. That is the whole run, unless the user chose
-otherwise or the run was too long to keep all of it.
+otherwise or the run was too long to keep all of it. What lies before the sampler began is told as
+not sampled.
 """
 
 from __future__ import annotations
@@ -75,20 +76,30 @@ def threads_of(process: RecordedProcess, samples: Samples | None) -> list[Thread
     for sample in samples.samples if samples is not None else ():
         sampled[sample.thread].append(sample)
     kept = _kept(process)
+    since_ns = samples.since_ns if samples is not None else 0
+
+    def before(times: NDArray[np.int64]) -> NDArray[np.float64]:
+        return kept(np.minimum(times, since_ns))
+
     uses = []
     for name in dict.fromkeys([MAIN_THREAD, *spans, *sampled]):
         if name == RECORDER:  # not a part of the program
             continue
         own = sampled.get(name, [])
         phases, between = _tree(log.paths, spans.get(name, ()), kept)
+        earlier, unseen_s = _tree(log.paths, spans.get(name, ()), before) if since_ns else ([], 0.0)
         native_id = next((t.native_id for t in process.threads.values() if t.name == name), None)
         use = ThreadUse(name, native_id, process.recorded_s, phases, samples=len(own))
-        if name != MAIN_THREAD:
+        if name == MAIN_THREAD:
+            unseen_s = process.recorded_before(since_ns)
+        else:
             # The life of another thread is known from its first to its last block, or for as long
             # as its samples stand for.
-            use.seconds = max(between, sum(sample.weight for sample in own))
+            use.seconds = max(between, unseen_s + sum(sample.weight for sample in own))
         tool, period_s = (samples.tool, samples.period_s) if samples else ("", 0.0)
-        use.cells, use.halves = _cells(use, own, period_s, tool)
+        unseen = {phase.name: phase.self_seconds for phase in earlier}
+        unseen[""] = max(0.0, unseen_s - sum(unseen.values()))
+        use.cells, use.halves = _cells(use, own, unseen, period_s, tool)
         if use.seconds:
             uses.append(use)
     return sorted(uses, key=lambda use: (use.name != MAIN_THREAD, -use.seconds))
@@ -156,12 +167,17 @@ def in_order(total: Mapping[str, float]) -> list[str]:
 
 
 def _cells(
-    use: ThreadUse, samples: Sequence[Sample], period_s: float, tool: str
+    use: ThreadUse,
+    samples: Sequence[Sample],
+    unseen: Mapping[str, float],
+    period_s: float,
+    tool: str,
 ) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
     """The thread's seconds by phase and layer, and half the width of each layer's interval. A phase
-    is divided as its samples are; without samples, it is divided as the phase around it, or the
-    whole (`attribution`). perf's samples that stand for more or less than a period were timed and
-    not sampled, so they add nothing to the width.
+    is divided as its samples are, but for the seconds that are `unseen` since sampling had not
+    begun; without samples, it is divided as the phase around it, or the whole (`attribution`).
+    perf's samples that stand for more or less than a period were timed and not sampled, so they add
+    nothing to the width.
     """
     own = {phase.name: phase.self_seconds for phase in use.phases}
     own[""] = max(0.0, use.seconds - sum(own.values()))
@@ -172,22 +188,28 @@ def _cells(
             sampled = tool != "perf" or abs(sample.weight - period_s) < 1e-9
             strata[sample.phase].add(sample, sampled)
             whole.add(sample, sampled)
-    cells: dict[tuple[str, str], float] = {}
+    cells: defaultdict[tuple[str, str], float] = defaultdict(float)
     variances: defaultdict[str, float] = defaultdict(float)
     borrowed: defaultdict[str | None, float] = defaultdict(float)
     for phase, seconds in own.items():
+        if before := min(seconds, unseen.get(phase, 0.0)):
+            cells[phase, UNSAMPLED] += before
+            seconds -= before
         around = nearest(phase, strata)
         stratum = whole if around is None else strata[around]
         if seconds:
             borrowed[around] += seconds
-            cells |= {(phase, layer): seconds * q for layer, q in stratum.shares().items()}
+            for layer, share in stratum.shares().items():
+                cells[phase, layer] += seconds * share
     for around, seconds in borrowed.items():
         stratum = whole if around is None else strata[around]
         for layer in whole.layers:
             variances[layer] += seconds**2 * stratum.variance(layer)
+    seen_s = sum(borrowed.values())
     for layer in whole.layers:
-        variances[layer] += (use.seconds * _MISATTRIBUTED.get(tool, 0.0)) ** 2
-    return cells, {layer: rate.Z95 * sqrt(variance) for layer, variance in variances.items()}
+        variances[layer] += (seen_s * _MISATTRIBUTED.get(tool, 0.0)) ** 2
+    halves = {layer: rate.Z95 * sqrt(variance) for layer, variance in variances.items()}
+    return dict(cells), halves
 
 
 class _Stratum:

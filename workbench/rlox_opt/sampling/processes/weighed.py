@@ -2,10 +2,10 @@
 
 py-spy begins late, samples rarely, sees nothing of the kernel, and cannot unwind some native code.
 The watch looks all the time, and the kernel itself counts for how long a thread runs, in the kernel
-and outside it. So four shares of a thread's time come from the watch: waiting, waiting for the
-interpreter's lock, work in the kernel, and other work. Each of them is divided as py-spy's samples
-are. Stacks that py-spy could not take are unknown. Time in which py-spy keeps the program stopped
-does not count.
+and outside it. So four shares of a thread's time since py-spy began come from the watch: waiting,
+waiting for the interpreter's lock, work in the kernel, and other work. Each of them is divided as
+py-spy's samples are. Stacks that py-spy could not take are unknown. Time in which py-spy keeps the
+program stopped does not count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def weighed(
     for name, own in by_thread.items():
         (tid, *others) = tids.get(name, {None})
         seen = None if tid is None or others else watch.of(process.header.pid, tid)
-        spent = None if seen is None else _spent(seen, process.begin_ns, process.end_ns)
+        begin_ns = max(process.begin_ns, samples.since_ns)
+        spent = None if seen is None else _spent(seen, begin_ns, process.end_ns)
         found += own if spent is None else _of_thread(own, spent, lost, classifier)
     return found
 

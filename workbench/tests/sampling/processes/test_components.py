@@ -67,6 +67,23 @@ def test_time_that_nobody_sampled_is_told_apart(tmp_path: Path) -> None:
     assert use.cells == {("a", UNSAMPLED): 0.25, ("", UNSAMPLED): 0.75}
 
 
+def test_what_a_thread_did_before_the_sampler_began_is_told_apart(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).thread(1, 51, "loader")
+    record.span("load", 0, 250).span("learn", 250, 750)
+    record.span("fetch", 250, 1000, thread=1).until(1000)
+    samples = sampled(("learn", "numpy", 0.25), ("", "python", 0.25))
+    samples.samples += sampled(("fetch", "kernel", 0.5), thread="loader").samples
+    samples.since_ns = 500_000_000
+    main, loader = threads_of(by_hand(tmp_path).processes[0], samples)
+    assert main.cells == {
+        ("load", UNSAMPLED): 0.25,
+        ("learn", UNSAMPLED): 0.25,
+        ("learn", "numpy"): 0.25,
+        ("", "python"): 0.25,
+    }
+    assert loader.cells == {("fetch", UNSAMPLED): 0.25, ("fetch", "kernel"): 0.5}
+
+
 def test_an_outer_block_that_never_closed_holds_at_least_its_inner_ones(tmp_path: Path) -> None:
     Record(tmp_path, 5).span("a/b/c", 100, 300).span("a/b/c", 400, 600).until(1000, None)
     (use,) = threads_of(by_hand(tmp_path).processes[0], None)

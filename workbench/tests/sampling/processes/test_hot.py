@@ -89,6 +89,20 @@ def test_an_installed_program_is_its_own_package() -> None:
     assert {row["place"] for row in found["lines"]} == {"__main__.py", "deep/run.py"}
 
 
+def test_a_script_without_an_ending_is_the_program() -> None:
+    tool = f"{HOME}/tool"
+    found = hot(seen(sample(at(3, file=tool), at(7, "step", tool), TORCH)), RULES)
+    assert [(row["place"], row["line"]) for row in found["lines"]] == [("tool", 7)]
+
+
+def test_a_console_script_is_the_package_that_it_calls() -> None:
+    script, package = "/env/bin/tool", "/env/lib/python3.11/site-packages/tool"
+    stack = [at(8, file=script), at(5, "main", f"{package}/cli.py")]
+    run = at(9, "go", f"{package}/deep/run.py")
+    found = hot(seen(sample(*stack, run, TORCH), sample(*stack)), RULES)
+    assert {row["place"] for row in found["lines"]} == {"cli.py", "deep/run.py"}
+
+
 def test_the_source_stands_beside_its_line(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import torch\n    x = 3  \n")

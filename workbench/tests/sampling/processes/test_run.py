@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlox_opt.sampling.processes.format import Clock, Name, Thread, Total, lines, triples
+from rlox_opt.sampling.processes.format import Clock, Header, Name, Thread, Total, lines, triples
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments, encode
-from rlox_opt.sampling.processes.run import keys, read_process, read_run, segments
+from rlox_opt.sampling.processes.run import RecordedProcess, keys, read_process, read_run, segments
 from rlox_opt.sampling.samples import MAIN_THREAD
 
 KEY = "7-100"
@@ -91,6 +91,24 @@ def test_a_process_says_whose_clock_it_reads_where_that_is_known(tmp_path: Path)
     known = {"process": HEADER | {"time_namespace": "time:[4026531834] 0b27"}}
     file.write_text(json.dumps(known) + "\n")
     assert read_process(tmp_path, KEY).header.time_namespace == "time:[4026531834] 0b27"
+
+
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        (["train.py", "--lr", "3"], "train.py"),
+        (["-u", "-X", "dev", "./tool", "-m"], "tool"),
+        (["-m", "package.train", "tool"], None),
+        (["-c", "pass", "tool"], None),
+        ([], None),
+    ],
+)
+def test_the_script_of_a_process_is_the_file_that_python_was_given(
+    words: list[str], script: str | None
+) -> None:
+    header = Header(**HEADER | {"argv": ["python", *words]})
+    found = RecordedProcess(header, []).script
+    assert found == (None if script is None else str(Path.cwd() / script))
 
 
 def test_spans_of_a_thread_that_no_line_names_are_left_out(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ run they missed."""
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,18 @@ thread (8);load (/home/train.py:4) 3
 """
 
 
+def pyspy_said(folder: Path, of: Record, stacks: str = STACKS) -> Path:
+    """What py-spy leaves of a process, in the folder of the run; returns its own folder there."""
+    left = folder / f"{of.key}.py-spy"
+    left.mkdir()
+    (left / "pyspy.raw").write_text(stacks)
+    (left / "pyspy.log").write_text("Samples: 10 Errors: 0\n")
+    return left
+
+
 def test_who_receives_waits_and_threads_have_their_names(tmp_path: Path) -> None:
     worker = Record(tmp_path, 7).thread(1, 8, "loader").until(1000)
-    left = tmp_path / f"{worker.key}.py-spy"
-    left.mkdir()
-    (left / "pyspy.raw").write_text(STACKS)
-    (left / "pyspy.log").write_text("Samples: 10 Errors: 0\n")
+    pyspy_said(tmp_path, worker)
     assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
     samples = read_samples(tmp_path, worker.key)
     assert samples is not None
@@ -42,9 +49,7 @@ def test_who_receives_waits_and_threads_have_their_names(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["trainer", "Thread-1 (f)"])
 def test_the_main_thread_is_known_by_its_id_whatever_its_name(name: str, tmp_path: Path) -> None:
     main = Record(tmp_path, 7).until(1000)
-    left = tmp_path / f"{main.key}.py-spy"
-    left.mkdir()
-    (left / "pyspy.raw").write_text(STACKS.replace("MainThread", name))
+    pyspy_said(tmp_path, main, STACKS.replace("MainThread", name))
     assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
     samples = read_samples(tmp_path, main.key)
     assert samples is not None
@@ -178,10 +183,7 @@ def test_where_perfs_data_cannot_be_read_that_is_told_and_the_data_kept(
 
 def test_processes_that_pyspy_found_too_young_are_named(tmp_path: Path) -> None:
     main = Record(tmp_path, 7).until(9000)
-    left = tmp_path / f"{main.key}.py-spy"
-    left.mkdir()
-    (left / "pyspy.raw").write_text(STACKS)
-    (left / "pyspy.log").write_text("Samples: 10 Errors: 0\n")
+    pyspy_said(tmp_path, main)
     Record(tmp_path, 8, "env worker", 0, main, begin=100).until(4000)
     Record(tmp_path, 9, "helper", None, main, begin=200).until(300)  # not worth a word
     Record(tmp_path, 10, "env worker", 1, main, begin=5000).write(end=[9 * 10**9, "exit"])
@@ -190,3 +192,36 @@ def test_processes_that_pyspy_found_too_young_are_named(tmp_path: Path) -> None:
     (said,) = read_samplers(run, CLASSIFIER)
     assert "in its first seconds" in said
     assert said.endswith("nothing was sampled of env worker 0.")
+
+
+def test_how_late_pyspy_began_is_told_and_kept(tmp_path: Path) -> None:
+    main = Record(tmp_path, 7).until(14_000)
+    (pyspy_said(tmp_path, main) / samplers.BEGUN).write_text(str(5 * 10**9))
+    run = by_hand(tmp_path)
+    run.about.sampler = "py-spy"
+    (said,) = read_samplers(run, CLASSIFIER)
+    assert said.startswith("py-spy began late")
+    assert said.endswith("nothing was sampled: main (5 of 14 s).")
+    samples = read_samples(tmp_path, main.key)
+    assert samples is not None
+    assert samples.since_ns == 5 * 10**9
+
+
+SERVES = """\
+with logfire.span("request"):
+    with span("load"):
+        work()
+    rest()
+"""
+
+
+def test_blocks_that_the_program_did_not_record_are_no_phases(tmp_path: Path) -> None:
+    script = tmp_path / "serve.py"
+    script.write_text(SERVES)
+    main = Record(tmp_path, 7).span("load", 100, 400).until(1000)
+    stack = f"thread (7): MainThread;<module> ({script}"
+    pyspy_said(tmp_path, main, f"{stack}:3) 3\n{stack}:4) 2\n")
+    assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
+    samples = read_samples(tmp_path, main.key)
+    assert samples is not None
+    assert Counter(sample.phase for sample in samples.samples) == {"load": 3, "": 2}

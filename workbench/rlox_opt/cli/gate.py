@@ -18,6 +18,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.output import number_of, say
+from rlox_opt.system.patterns import beginning
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -138,18 +139,21 @@ def _spared(compared: ComparedBuilds, arguments: argparse.Namespace) -> set[str]
     those that head can read and base's commit does not have yet."""
     base, head = (compared.broken.get(side, {}) for side in ("base", "head"))
     commits, commit = arguments.project.commits, compared.base.revision.commit
+    asked = beginning(arguments.bench)
     return {
         part
         for part in base
-        if not arguments.bench.search(_beginning(part))
+        if not (_names(part).startswith(asked) or asked.startswith(_names(part)))
         or (part not in head and not commits.has(commit, *_files(part)))
     }
 
 
-def _beginning(part: str) -> str:
+def _names(part: str) -> str:
     """How the names of a part's benchmarks begin."""
-    file = "/" in part or ".py" in part  # of tests; of others the suite's folder comes first
-    return f"{part.partition('.')[2]}." if "." in part and not file else f"{part}::"
+    path = part.partition("::")[0]
+    if "/" in path or path.endswith(".py") or "." not in path:  # a file of tests, or a bench
+        return f"{part}::"
+    return f"{path.partition('.')[2]}."  # a module, after the suite's folder
 
 
 def _files(part: str) -> Iterator[str]:

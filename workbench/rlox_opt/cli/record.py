@@ -167,15 +167,18 @@ def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) 
         return 0
     for revision in wanted:
         say(project.commits.described(revision.commit))
-    minutes = math.ceil(len(wanted) * _expected_s(newest, arguments.budget) / 60)
+    minutes = math.ceil(len(wanted) * _expected_s(newest, arguments) / 60)
     said = f"{len(wanted)} to record, in some {minutes} minutes"
     say(", ".join([said, *_left_out(told)]) + ".")
     return 0
 
 
-def _expected_s(newest: Entry | None, budget_s: float) -> float:
-    """How long a commit will take: as long as that of the newest entry, if that has numbers."""
-    return newest.seconds if newest and newest.cells else _BUILD_S + budget_s
+def _expected_s(newest: Entry | None, arguments: argparse.Namespace) -> float:
+    """How long a commit will take: as long as that of the newest entry, if that measured all and so
+    will this; otherwise the budget, after a build."""
+    if newest and newest.complete and newest.cells and not arguments.bench:
+        return newest.seconds
+    return _BUILD_S + float(arguments.budget)
 
 
 def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
@@ -210,7 +213,7 @@ def _record(
     progress.end(control.revision.title)
 
     left = _left(asked, arguments, recorded.named(control), told)
-    seconds = _expected_s(store.last(recorded.home(project)), arguments.budget)
+    seconds = _expected_s(store.last(recorded.home(project)), arguments)
     progress.plan([(revision.title, seconds) for revision in left])
     for revision in left:
         progress.begin(revision.title)

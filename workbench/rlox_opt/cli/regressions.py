@@ -23,6 +23,7 @@ from rlox_opt.sampling.layers import TITLES
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD
 from rlox_opt.system.output import few, say
+from rlox_opt.system.patterns import matches
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import units
 
@@ -57,8 +58,8 @@ Without `commit`, the commit that adds the entry to the file is meant, so that a
 its own acknowledgement. `diff` and `gate` read this file, too.
 
 Where the suite or the environment changed as well, a line says so: the code may be the same. Where
-no commit asked for the environment's change, counts, memory and trainings are listed as measured
-otherwise, and count as explained. Times do not: their control ran in the same environment.
+no commit asked for the environment's change, counts and memory are listed as measured otherwise,
+and count as explained. Others do not: their control ran in the same environment.
 """
 
 
@@ -141,7 +142,8 @@ def run(arguments: argparse.Namespace) -> int:
         elif numbers.get(entry.commit, -1) > newest:
             _say(f"{at}: neither this commit nor a later one is recorded yet")
         else:
-            _say(f"{at}: fits no change{project.commits.unshallow() or '; remove the entry'}")
+            remedy = project.commits.unshallow() or _remedy(entry, of, numbers)
+            _say(f"{at}: fits no change{remedy}")
     for unsearched in series.unsearched(chosen):
         _say(unsearched)
     if lacking and lacking.without:
@@ -160,6 +162,22 @@ def acknowledgements(
     path = path or project.acknowledged
     known = acknowledged.dated(project, path, acknowledged.load(path))
     return acknowledged.whole(known, line or ())
+
+
+def _remedy(entry: Acknowledgement, of: Sequence[Series], numbers: Mapping[str, int]) -> str:
+    """What to do with an entry that fits no change: nothing, while one may still be found."""
+    from rlox_opt.history.series import ABSOLUTE
+    from rlox_opt.stats.levels import SHORTEST
+
+    since = numbers.get(entry.commit, -1)
+    readings = [
+        sum(numbers.get(point.commit, since) >= since for point in one.points)
+        for one in of
+        if one.kind == entry.kind and matches(one.benchmark, entry.benchmark)
+    ]
+    if entry.kind not in ABSOLUTE and readings and max(readings) < SHORTEST:
+        return f" yet: {SHORTEST} recordings since then would show one"
+    return "; remove the entry"
 
 
 def order(
@@ -183,7 +201,7 @@ def _row(
     kept: Mapping[tuple[str, tuple[str, ...], str], Entry],
     numbers: Mapping[str, int],
 ) -> dict[str, Any]:
-    from rlox_opt.history.series import possible
+    from rlox_opt.history.series import ABSOLUTE, possible
 
     point = one.points[change.index]
     entry = kept[point.machine, one.features, point.commit]
@@ -191,7 +209,7 @@ def _row(
     reason = answer.reason if answer and answer.excuses(change.ratio) else None
     after = one.points[change.before].commit
     besides, unasked = entry.besides(kept[point.machine, one.features, after])
-    drifted = unasked and one.kind != "time"  # times are ratios to a control in that environment
+    drifted = unasked and one.kind in ABSOLUTE  # others have a control in that environment
     return {
         "benchmark": one.benchmark,
         "kind": one.kind,

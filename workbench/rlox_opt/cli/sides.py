@@ -177,9 +177,7 @@ def builds_for(project: Project, bench: re.Pattern[str] | str) -> Builds:
     """Those of a project for the benchmarks that `bench` asks for: a pattern of their names, or a
     part of one name. They have twins where it is found in the name of a benchmark that calls such:
     the cards tell the names, which the suite has only once the twins are built."""
-    # A text with :: begins with the name of criterion's program.
-    text = bench if isinstance(bench, str) and "::" in bench else ""
-    begin = text if isinstance(bench, str) else beginning(bench)
+    begin = "" if isinstance(bench, str) else beginning(bench)
     builds = replace(project.builds, beginning=begin)
     calls = project.settings.twins.benchmark
     if not calls:

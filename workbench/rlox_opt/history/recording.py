@@ -107,8 +107,8 @@ class Recording:
             ]
             unkept = packages.names("memory", "track").items()
             self.unkept = len([n for n, of in unkept if "head" in of and self.pattern.search(n)])
-            if not any(self._names.values()):
-                self.failures |= packages.listed()["head"].broken
+            broken = packages.listed()["head"].broken.items()
+            self.failures |= {of: why for of, why in broken if not why.startswith("skipped:")}
             self.alone = frozenset(
                 n for n in self.times.names if self.other_benches or "base" not in there[n]
             )

@@ -23,6 +23,7 @@ _BUILDS = (
     "extension-*.so", "????????????-*", "wheel-????????????????", "asks-*.json", "criterion-*",
 )  # fmt: skip
 _NO_PART = {"__pycache__"}
+_HIDDEN = re.compile(r"\.[^.]")
 # A line that assigns a literal to a name for a version or a commit, in the forms of setuptools_scm,
 # versioneer and handwritten files. Any other line is code.
 _TOLD = re.compile(
@@ -153,9 +154,13 @@ def digest_of(folder: Path, *patterns: str) -> str:
 
 def digest_of_files(paths: Iterable[Path], home: Path) -> str:
     """The digest of those paths that are files, and of where they lie from `home`, without compiled
-    Python."""
-    files = sorted(path for path in {*paths} if path.is_file() and not _NO_PART & {*path.parts})
-    rows = (f"{os.path.relpath(path, home)} {digest(path.read_bytes())}" for path in files)
+    Python and what tools hide by a dot."""
+    places = {Path(os.path.relpath(path, home)): path for path in paths if path.is_file()}
+    rows = (
+        f"{place} {digest(places[place].read_bytes())}"
+        for place in sorted(places)
+        if not any(of in _NO_PART or _HIDDEN.match(of) for of in place.parts)
+    )
     return digest("\n".join(rows).encode(errors="surrogateescape"))
 
 

@@ -109,8 +109,8 @@ def chosen(
         return read(top, there[0])
     raise NoSuiteError(
         f"{top / root}: no benchmarks are known: there is no asv.conf.json in it or in the "
-        "folders below, no test takes pytest's fixture `benchmark`, and no crate has benches by "
-        'criterion; write suite = "…", a folder of benchmarks, under [tool.rlox-opt] of '
+        "folders below, no test takes pytest's fixture `benchmark`, and no crate there has benches "
+        'by criterion; write suite = "…", a folder of benchmarks, under [tool.rlox-opt] of '
         "pyproject.toml"
     )
 

@@ -42,8 +42,8 @@ def differing(
     changed = {row.partition("\t")[2] for row in {*base} ^ {*head}}
     tables = _tables(top, (path.parent for path in bench_targets.manifests(top)))
     notes = [
-        f"{tables[of]['package']['name']}, which only benches use, differs between the sides: a "
-        f"benchmark that calls it {_MORE_OR_LESS}"
+        f"{tables[of]['package']['name']}, which only benches and tests use, differs between the "
+        f"sides: a benchmark that calls it {_MORE_OR_LESS}"
         for of in sorted(_helpers([_from(top, folder) for folder in asked], tables))
         if any(path.startswith(f"{of}/") for path in changed)
     ]
@@ -84,7 +84,8 @@ def _helpers(benches: Sequence[PurePosixPath], tables: _Tables) -> set[PurePosix
     they are dev-dependencies of what is measured, no other crate is built with them, and they
     cannot be published."""
     near = {of for bench in benches for of in _by_path(bench, tables, (*_BUILT_IN, *_OF_TESTS))}
-    of_benches = {of for of in tables if "bench" in tables[of] and _is_alone(of, tables)}
+    shipped = {of for other in tables for of in _by_path(other, tables, _BUILT_IN)}
+    of_benches = {of for of in tables if "bench" in tables[of] and _is_alone(of, tables)} - shipped
     users = {*benches, *near} - of_benches
     of_tests = {of for user in users for of in _by_path(user, tables, _OF_TESTS)}
     crates = {of for of in tables if "package" in tables[of] and not _is_published(tables[of])}

@@ -331,7 +331,7 @@ def giving_way(
         note = (
             f"{path}: {', '.join(given_up)} cannot {'all ' if several else ''}be had with Python "
             f"{python.version} and what the package requires, and "
-            f"{'give way to the versions' if several else 'gives way to the version'} that can; "
+            f"{'are' if several else 'is'} asked for without a version; "
             "--with NAME==VERSION takes another"
         )
         return made, [note] if given_up else []

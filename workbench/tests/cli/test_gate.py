@@ -150,6 +150,9 @@ def test_what_base_cannot_read_is_new_where_its_commit_does_not_have_it(tmp_path
     assert spared("", base=lost) == new
     assert spared("", base=lost, head=lost) == set(), "head should read what it adds"
     assert spared(r"^io\.", base=lost, head=lost) == {*parts} - {"benchmarks.io", parts[1]}
+    assert spared("Load", base=lost, head=lost) == set(), "a part of a name may be in any module"
+    pythonic = {"benchmarks.python_io": "ImportError: no"}
+    assert spared(r"^python_io\.", base=pythonic, head=pythonic) == set()
 
 
 def test_slower_by_benches_that_are_not_the_same_is_no_regression_yet(

@@ -1,6 +1,7 @@
 """`rlox-opt record`: what it keeps of a commit, and that nothing is lost or done twice, whatever
 happens to it."""
 
+import argparse
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import toy_entries
 import toy_history
 from survivors import wait_for
 from toy_history import SPENT, Make, entries
@@ -154,6 +156,16 @@ def test_a_merge_is_measured_for_what_its_branch_brought(history: Make, tmp_path
     assert [entry.commit for entry in entries(tmp_path)] == [git("rev-parse", "main")]
 
 
+def test_a_commit_is_expected_to_take_as_long_as_the_last_that_was_recorded_whole() -> None:
+    whole = argparse.Namespace(bench=None, budget=6000.0)
+    some = argparse.Namespace(bench=re.compile("io"), budget=6000.0)
+    last = toy_entries.entry(1, toy_entries.cell(1.0))
+    assert record._expected_s(last, whole) == last.seconds == 100.0
+    part = toy_entries.entry(1, toy_entries.cell(1.0), complete=False)
+    for one, asked in ((None, whole), (part, whole), (last, some)):
+        assert record._expected_s(one, asked) > 6000.0
+
+
 def test_what_would_be_recorded_is_listed_and_nothing_is_measured(
     history: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,12 +173,11 @@ def test_what_would_be_recorded_is_listed_and_nothing_is_measured(
     assert main(["record", made[0], made[1], *ONE, *SPENT]) == 0
     capsys.readouterr()
     there = len(entries(tmp_path))
-    # What a commit takes is known from the newest recording.
     assert main(["record", f"{made[0]}..main", *ONE, "--list", "--budget", "6000"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed[0].endswith(" number 3")
     assert listed[1:] == [
-        "1 to record, in some 1 minutes, 1 there already, or being recorded by another process, "
+        "1 to record, in some 101 minutes, 1 there already, or being recorded by another process, "
         "1 that change nothing measured."
     ]
     asked = ["record", f"{made[0]}..main", *ONE, "--list", "--json"]

@@ -99,6 +99,17 @@ def test_what_a_recording_lacks_is_told_in_a_line_with_what_would_bring_it(
     ) in out(capsys)
 
 
+def test_a_part_of_the_suite_that_cannot_be_read_is_lacking(
+    history: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history({})
+    (tmp_path / "benchmarks" / "broken.py").write_text("import no_such_module\n")
+    assert main(["record", *SPENT]) == 0
+    assert "1 benchmark failed (benchmarks.broken)" in out(capsys)
+    (found,) = entries(tmp_path)
+    assert "no_such_module" in found.failures[0]["reason"]
+
+
 def test_memory_is_weighed_until_the_budget_is_spent(
     history: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

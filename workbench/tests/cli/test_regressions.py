@@ -13,7 +13,10 @@ import toy_history
 from command_line import rlox_opt
 from toy_entries import BENCHMARK, cell, entry, history, written
 
+from rlox_opt.cli import regressions
 from rlox_opt.cli.main import main
+from rlox_opt.history import series
+from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.store import Entry
 
 KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "commits",
@@ -119,6 +122,18 @@ def test_an_entry_that_fits_nothing_is_told(tmp_path: Path, acknowledgement: str
     assert f"time of data_plane.* at {toy.commit(25)[:10]}: fits no change" in done.stderr
     found = json.loads(run(folder, "--acknowledged", acknowledgement, "--json").stdout)
     assert [of["commit"] for of in found["unused"]] == [toy.commit(25)[:10]]
+
+
+def test_an_entry_is_told_to_be_removed_only_once_its_change_would_have_been_found() -> None:
+    line = [toy.commit(n) for n in range(16)]
+    of = series.of_store([entry(n, cell(1.0)) for n in range(16)], line)
+    numbers = {commit: number for number, commit in enumerate(line)}
+    for at, told in (
+        (2, "; remove the entry"),
+        (12, " yet: 10 recordings since then would show one"),
+    ):
+        known = Acknowledgement("data_plane.*", "time", 1.1, "checks", toy.commit(at))
+        assert regressions._remedy(known, of, numbers) == told
 
 
 def test_what_is_never_recorded_is_not_told_to_be_removed(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_benchmarks_that_a_conftest_deselects_are_told_and_an_option_selects_the
 
 @pytest.mark.parametrize("strict", ["addopts = --strict-config", "strict = true"])
 def test_a_setting_of_a_plug_in_that_is_lacking_stops_nothing(strict: str, tmp_path: Path) -> None:
+    strict = strict if "addopts" in strict else f"{strict}\naddopts = -W error"
     table = f"[pytest]\n{strict}\nfilterwarnings = error\nof_another_plug_in = 1\n"
     suite = "def test_it(benchmark):\n    benchmark(int)\n"
     with asked(tmp_path, suite, more={"pytest.ini": table}) as ask:

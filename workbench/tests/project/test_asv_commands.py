@@ -193,7 +193,7 @@ def test_a_version_that_cannot_be_had_for_the_build_gives_way_and_is_told(thing:
     built = outdated.build(of(first))
     (note,) = built.notes
     assert "alpha==0.1 cannot be had with Python" in note
-    assert "and what the package requires, and gives way to the version that can; --with" in note
+    assert "and what the package requires, and is asked for without a version; --with" in note
     asked = ["alpha==2.0", "build==1.0", "pip==1.0"]
     assert built.made["build environment"].splitlines() == asked
     given = outdated.build(Revision(first[:10], first, extra=("alpha==1.0",)))

@@ -145,7 +145,7 @@ def test_in_a_crate_without_benches_it_is_told_where_crates_with_benches_are(
 ) -> None:
     write(tmp_path / "thing", **{"Cargo.toml": PACKAGE.format(name="thing"), "src/lib.rs": ""})
     crate(tmp_path / "perf", "perf", "sums")
-    told = r"no crate has benches by criterion; .* have such benches: start in \.\./perf$"
+    told = r"no crate there has benches by criterion; .* have such benches: start in \.\./perf$"
     with pytest.raises(UsageError, match=told):
         kinds.chosen(tmp_path, PurePosixPath("thing"))
 

@@ -30,7 +30,7 @@ def workspace(top: Path, thing: str = "") -> Path:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("cases/src/lib.rs", "cases, which only benches use, differs between the sides"),
+        ("cases/src/lib.rs", "cases, which only benches and tests use, differs between the sides"),
         ("perf/src/utils.rs", "perf/src differs between the sides, beside the benches in it"),
         ("perf/src/area.rs", ""),
         ("thing/src/lib.rs", ""),

@@ -227,7 +227,11 @@ def test_the_bench_that_is_asked_for_is_compiled_alone_and_is_not_taken_for_all(
 @pytest.mark.parametrize(
     ("bench", "path", "told"),
     [
-        ("", "helps/src/lib.rs", ["helps, which only benches use, differs between the sides"]),
+        (
+            "",
+            "helps/src/lib.rs",
+            ["helps, which only benches and tests use, differs between the sides"],
+        ),
         (
             'include_str!("../data/big.txt")',
             "data/big.txt",

@@ -158,6 +158,10 @@ class Tests:
         # A setting that nobody knows is no error. This is for pytest before 9, and since then.
         early_config.known_args_namespace.strict_config = False
         early_config._inicache["strict_config"] = False
+        # Nor where warnings are errors: what the command line says of them counts last.
+        asked = early_config.known_args_namespace
+        ignored = [*(asked.pythonwarnings or ()), "ignore::pytest.PytestConfigWarning"]
+        asked.pythonwarnings = ignored
         yield
         if early_config.pluginmanager.hasplugin("xdist"):
             args += ["-n0", "--dist=no"]  # tests must run in this process
@@ -168,8 +172,6 @@ class Tests:
     def pytest_configure(self, config: Any) -> None:
         for name in _FIXTURES:
             config.addinivalue_line("markers", f"{name}: what is timed")
-        # Nor is a setting that nobody knows an error where warnings are.
-        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestConfigWarning")
         if _MEASURES_AWAY.search(config.option.markexpr or ""):
             config.option.markexpr = ""  # `-m "not benchmark"` is a setting for testing
         config.option.usepdb = False

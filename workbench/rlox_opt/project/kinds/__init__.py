@@ -20,6 +20,7 @@ from rlox_opt.project.kinds.commands import OfCommands
 from rlox_opt.project.kinds.criterion import Criterion
 from rlox_opt.project.kinds.kind import Kind
 from rlox_opt.project.kinds.pytest_benchmarks import Pytest
+from rlox_opt.system.output import few
 from rlox_opt.system.usage import UsageError
 
 __all__ = ["ASV", "OTHERS", "Kind", "below", "beside_asv", "chosen", "names", "of", "taking"]
@@ -90,7 +91,7 @@ def _elsewhere(top: Path, root: PurePosixPath, listed: Sequence[str] | None) -> 
         manifests = [top / of for of in listed if PurePosixPath(of).name == bench_targets.MANIFEST]
     crates = [crate for crate in bench_targets.crates(top, manifests) if crate.targets]
     places = (posixpath.relpath(crate.folder.relative_to(top), root) for crate in crates)
-    where = ", ".join(dict.fromkeys(places))
+    where = few([*dict.fromkeys(places)])
     return f"; other crates of the repository have such benches: start in {where}" if where else ""
 
 

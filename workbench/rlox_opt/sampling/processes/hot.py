@@ -62,7 +62,7 @@ class _Own:
 
 def _called_by(script: str, seen: list[Seen]) -> str:
     """The file of a package that a console script calls; any other script itself."""
-    if Path(script).parent.name != "bin":
+    if not (Path(script).parent / "python").exists():
         return script
     called = Counter(
         inner.module

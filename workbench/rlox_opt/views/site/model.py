@@ -88,9 +88,21 @@ class Moved:
     @property
     def recording(self) -> EntryFile:
         """The recording of its commit with its features on its machine."""
+        return self._recording_of(self.commit)
+
+    @property
+    def besides(self) -> Sequence[str]:
+        """What changed beside the code, one sentence each."""
+        return self._besides[0]
+
+    @property
+    def _besides(self) -> tuple[list[str], bool]:
+        return self.recording.entry.besides(self._recording_of(self.last).entry)
+
+    def _recording_of(self, commit: Commit) -> EntryFile:
         return next(
             recording
-            for recording in self.commit.recordings
+            for recording in commit.recordings
             if (recording.entry.features, recording.entry.slug)
             == (self.series.features, self.machine)
         )
@@ -101,8 +113,11 @@ class Moved:
 
     @property
     def unexplained(self) -> bool:
-        """Whether it is an open regression that is not acknowledged, or not to its full size."""
-        return self.worse and not self.excused and self.series.open(self.change)
+        """Whether it is an open regression that is not acknowledged, or not to its full size, and
+        that no change of the environment explains."""
+        _, drifted = self._besides
+        explained = self.excused or (drifted and self.series.kind in series.ABSOLUTE)
+        return self.worse and not explained and self.series.open(self.change)
 
     @property
     def kind(self) -> str:

@@ -140,7 +140,7 @@ def _shown(history: History, one: Commit) -> Iterator[object]:
         level, series = moved.change, moved.series
         figures = [change(ratio) for ratio in (level.ratio, *level.ci99)]
         yield series.benchmark, series.kind, series.features, figures, level.state
-        yield moved.answer, moved.excused, moved.last.hash, moved.commits
+        yield moved.answer, moved.excused, moved.last.hash, moved.commits, moved.besides
 
 
 def _diffs(writer: Writer, history: History, top: Path, site: Site) -> None:

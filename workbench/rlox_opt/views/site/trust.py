@@ -64,7 +64,7 @@ def trust(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Page:
     machines = [_machine(name, kinds) for name, kinds in sorted(found.items())]
     told = {
         "machines": [of for of in machines if any(of[1:])],
-        "slowdowns": any(of.scores for of in machines),
+        "slowdowns": any("score" in of.scores for of in machines),
         "scoreboard": scoreboard(found),
     }
     return Page("trust.html", "trust", told)

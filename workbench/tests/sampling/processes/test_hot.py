@@ -95,12 +95,21 @@ def test_a_script_without_an_ending_is_the_program() -> None:
     assert [(row["place"], row["line"]) for row in found["lines"]] == [("tool", 7)]
 
 
-def test_a_console_script_is_the_package_that_it_calls() -> None:
-    script, package = "/env/bin/tool", "/env/lib/python3.11/site-packages/tool"
+def test_a_console_script_is_the_package_that_it_calls(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
+    script, package = f"{tmp_path}/bin/tool", f"{tmp_path}/lib/python3.11/site-packages/tool"
     stack = [at(8, file=script), at(5, "main", f"{package}/cli.py")]
     run = at(9, "go", f"{package}/deep/run.py")
     found = hot(seen(sample(*stack, run, TORCH), sample(*stack)), RULES)
     assert {row["place"] for row in found["lines"]} == {"cli.py", "deep/run.py"}
+
+
+def test_a_script_in_a_folder_called_bin_is_the_program() -> None:
+    script, library = "/project/bin/train.py", "/env/lib/python3.11/site-packages/click/core.py"
+    stack = [at(8, file=script), at(5, "main", library), at(3, "train", script)]
+    found = hot(seen(sample(*stack, TORCH)), RULES)
+    assert {row["place"] for row in found["lines"]} == {"train.py"}
 
 
 def test_the_source_stands_beside_its_line(tmp_path: Path) -> None:

@@ -33,6 +33,23 @@ def test_a_change_after_commits_without_a_recording_names_them_all_and_is_meant_
         assert "meant: checks its bounds" in page
 
 
+def test_what_changed_beside_the_code_is_told_and_an_environment_explains_counts(
+    tmp_path: Path,
+) -> None:
+    recorded = [
+        toy_entries.entry(
+            n, toy_entries.cell(9.0 + n, "instructions"), suite="a", toolchain={"numpy": of}
+        )
+        for n, of in enumerate(("2.1", "2.2"))
+    ]
+    history = History.of(read(toy_entries.written(recorded, tmp_path / "store")))
+    (moved,) = history.moved
+    assert not moved.unexplained
+    publish(tmp_path / "pages", history, project=toy_projects.of(tmp_path))
+    page = (tmp_path / "pages" / commit_path(toy_entries.commit(1))).read_text()
+    assert "the environment changed here too: numpy 2.1 → 2.2" in page
+
+
 def test_a_project_in_a_folder_of_its_repository_shows_the_code_of_commits(tmp_path: Path) -> None:
     (head,) = toy_history.commits(tmp_path, [{"passes": 1}])
     made_up_history.write(tmp_path / "store", hashes=[head], benchmarks=1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.cli import regressions
+from rlox_opt.history import acknowledged
 from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
                     f"them, in {project.history}"
                 )
             order = regressions.order(project, [of.entry for of in recordings], _say)
-            known = regressions.acknowledgements(project, None, order)
+            known = acknowledged.whole(regressions.acknowledgements(project, None), order or ())
             least = calibration.smallest(project.records)
             table = project.settings.thresholds
             history = History.of(recordings, order, least, known, table)

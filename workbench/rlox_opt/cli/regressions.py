@@ -94,12 +94,13 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.history import series
 
     project: Project = arguments.project
+    known = acknowledgements(project, arguments.acknowledged)
     entries = [entry for _, entry in store.entries(arguments.history)]
     if not entries:
         raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
     kept = store.newest(entries)
     line = order(project, entries, _say)
-    known = acknowledgements(project, arguments.acknowledged, line)
+    known = acknowledged.whole(known, line or ())
     numbers = {commit: number for number, commit in enumerate(line or ())}
     least = calibration.smallest(project.records)
     of = series.of_store(entries, line, least, project.settings.thresholds)
@@ -152,16 +153,13 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def acknowledgements(
-    project: Project, path: Path | None, line: Sequence[str] | None
-) -> list[Acknowledgement]:
-    """Those of a file, each with its commit, by its whole hash if it is on the line; without a
-    file, of the project's, where there is one."""
+def acknowledgements(project: Project, path: Path | None) -> list[Acknowledgement]:
+    """Those of a file, each with its commit; without a file, of the project's, where there is
+    one."""
     if path is None and not project.acknowledged.exists():
         return []
     path = path or project.acknowledged
-    known = acknowledged.dated(project, path, acknowledged.load(path))
-    return acknowledged.whole(known, line or ())
+    return acknowledged.dated(project, path, acknowledged.load(path))
 
 
 def _remedy(entry: Acknowledgement, of: Sequence[Series], numbers: Mapping[str, int]) -> str:

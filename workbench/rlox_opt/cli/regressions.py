@@ -199,15 +199,14 @@ def _row(
     kept: Mapping[tuple[str, tuple[str, ...], str], Entry],
     numbers: Mapping[str, int],
 ) -> dict[str, Any]:
-    from rlox_opt.history.series import ABSOLUTE, possible
+    from rlox_opt.history.series import possible
 
     point = one.points[change.index]
     entry = kept[point.machine, one.features, point.commit]
     answer = acknowledged.answer(known, one, change, numbers)
     reason = answer.reason if answer and answer.excuses(change.ratio) else None
     after = one.points[change.before].commit
-    besides, unasked = entry.besides(kept[point.machine, one.features, after])
-    drifted = unasked and one.kind in ABSOLUTE  # others have a control in that environment
+    besides, drifted = entry.besides(kept[point.machine, one.features, after])
     return {
         "benchmark": one.benchmark,
         "kind": one.kind,
@@ -226,7 +225,7 @@ def _row(
         "acknowledged": reason,
         "acknowledged_to": answer.ratio if answer else None,
         "besides": besides,
-        "unexplained": one.slower(change) and reason is None and not drifted,
+        "unexplained": one.unexplained(change, reason is not None, drifted),
     }
 
 

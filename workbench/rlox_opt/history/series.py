@@ -78,6 +78,13 @@ class Series:
         """Whether the benchmark takes more since the change, or makes fewer steps a second."""
         return (change.ratio > 1) != (self.kind in MORE_IS_BETTER)
 
+    def unexplained(self, change: Change, excused: bool, drifted: bool) -> bool:
+        """Whether a change is an open regression that is not `excused`, nor may come from an
+        environment that has `drifted`, changed without a commit that asks for it. What has a
+        control cannot: the control ran in that environment as well."""
+        explained = excused or (drifted and self.kind in ABSOLUTE)
+        return self.slower(change) and self.open(change) and not explained
+
     def open(self, change: Change) -> bool:
         """Whether it exceeds the threshold, and later changes of its place have never taken back
         half of it or more."""

@@ -95,7 +95,7 @@ class Moved:
         """What changed beside the code, one sentence each."""
         return self._besides[0]
 
-    @property
+    @cached_property
     def _besides(self) -> tuple[list[str], bool]:
         return self.recording.entry.besides(self._recording_of(self.last).entry)
 
@@ -115,9 +115,7 @@ class Moved:
     def unexplained(self) -> bool:
         """Whether it is an open regression that is not acknowledged, or not to its full size, and
         that no change of the environment explains."""
-        _, drifted = self._besides
-        explained = self.excused or (drifted and self.series.kind in series.ABSOLUTE)
-        return self.worse and not explained and self.series.open(self.change)
+        return self.series.unexplained(self.change, self.excused, self._besides[1])
 
     @property
     def kind(self) -> str:

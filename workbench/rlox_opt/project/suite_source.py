@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.files import NotReadError, read_text, readable_text
 from rlox_opt.system.output import few
 
 # asv's own patterns, which must match the beginning of a name.
@@ -128,7 +128,9 @@ def any_benchmark(folder: Path) -> bool:
     for package in packages:
         inner = (path.parent for path in sorted(package.glob("*/__init__.py")))
         packages += [path for path in inner if not path.is_symlink()]  # links may form a circle
-    return any(_MADE.search(_text(path)) for of in packages for path in sorted(of.glob("*.py")))
+    return any(
+        _MADE.search(readable_text(path)) for of in packages for path in sorted(of.glob("*.py"))
+    )
 
 
 def uncovered(folder: Path) -> list[str]:
@@ -319,13 +321,6 @@ def _files(folder: Path) -> list[Path]:
             part.startswith((".", "__pycache__")) for part in path.relative_to(folder).parts
         )
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, errors="replace")
-    except NotReadError:
-        return ""
 
 
 def _importable(folder: Path, path: Path) -> bool:

@@ -17,9 +17,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rlox_opt.sampling.attribution import nearest
 from rlox_opt.sampling.layers import GRAD
 from rlox_opt.sampling.samples import Frame
 from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.system.files import NotReadError, read_text
 
 # Parts of torch's work, other than GRAD.
 BACKWARD, OPTIMIZER, NO_GRAD = "backward", "optimizer", "no_grad"
@@ -38,9 +40,8 @@ def _blocks(
     """The named blocks of a file, by function: first and last line of the function, first and last
     line of the block, and the block's names."""
     try:
-        # What is no file, such as /dev/zero, may have no end.
-        tree = ast.parse(Path(file).read_text(encoding="utf-8") if Path(file).is_file() else "")
-    except (OSError, SyntaxError, ValueError):
+        tree = ast.parse(read_text(Path(file)))
+    except (NotReadError, SyntaxError, ValueError):
         return {}
     blocks: dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]] = {}
 
@@ -116,9 +117,7 @@ def recorded_phase(phase: str, recorded: Collection[str]) -> str:
     look the same. What was not recorded belongs to the phase around it, "" where there is none."""
     names = {name for path in recorded for name in path.split("/")}
     phase = "/".join(name for name in phase.split("/") if name in names)
-    while phase and phase not in recorded:
-        phase = phase.rpartition("/")[0]
-    return phase
+    return nearest(phase, recorded) or ""
 
 
 def part_by_line(frames: Sequence[Frame]) -> str:

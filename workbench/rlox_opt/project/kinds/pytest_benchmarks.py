@@ -16,7 +16,7 @@ from rlox_opt.project.artefacts import digest_of_files
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.kinds import pytest_requires, pytest_source
 from rlox_opt.system import git
-from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.files import readable_text
 
 # Files with pytest's settings, in pytest's order, and the header that each must contain.
 _SETTINGS = (
@@ -124,7 +124,7 @@ def _root_of(suite: Path) -> tuple[Path, Path | None]:
     for folder in (home, *home.parents):
         for name, pattern in _SETTINGS:
             path = folder / name
-            if path.is_file() and re.search(pattern, _text(path)):
+            if path.is_file() and re.search(pattern, readable_text(path)):
                 return folder, path
         if any((folder / name).is_file() for name in _OF_A_PROJECT):
             return folder, None
@@ -136,7 +136,7 @@ def _root_of(suite: Path) -> tuple[Path, Path | None]:
 def _has_own_names(settings: Path | None) -> bool:
     """Whether the user has chosen other names for collection."""
     pattern = r"\bpython_(files|classes|functions)\b"
-    return settings is not None and re.search(pattern, _text(settings)) is not None
+    return settings is not None and re.search(pattern, readable_text(settings)) is not None
 
 
 def _within(root: Path, file: str) -> tuple[str, str] | None:
@@ -154,13 +154,6 @@ def _within(root: Path, file: str) -> tuple[str, str] | None:
         return None
     end = of_tests[0] + 1 if of_tests else len(names)
     return ".".join(names[:end]), "/".join(parts[:first])
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, errors="replace")
-    except NotReadError:
-        return ""
 
 
 def _copied(root: Path, copy: Path) -> None:

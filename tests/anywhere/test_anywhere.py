@@ -1,6 +1,5 @@
 """`make anywhere`: instructions are capped indeed, and what fails is told."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -8,6 +7,7 @@ from typing import Any
 
 import pytest
 from places import KINDS, Impossible
+from rlox_opt.system import plugins
 from suite import run, told
 
 TESTS = """
@@ -70,10 +70,7 @@ def test_what_tests_start_has_ascii_alone(tmp_path: Path) -> None:
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """`python tests/anywhere`, of two kinds, whose records go to a folder of the test."""
-    spec = importlib.util.spec_from_file_location("anywhere", Path(__file__).parent / "__main__.py")
-    assert spec is not None and spec.loader is not None
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
+    program = plugins.load(Path(__file__).with_name("__main__.py"))
     monkeypatch.setattr(program, "KINDS", {kind: KINDS[kind] for kind in ("sse", "user")})
     monkeypatch.setattr(program, "HERE", tmp_path)
     monkeypatch.setattr(program, "ROOT", tmp_path)

@@ -1,6 +1,5 @@
 """Whatever the extension is called with, an ordinary exception comes out, or a result."""
 
-import importlib.util
 import json
 import os
 import signal
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 import valid_sequences
 from hostile import Hostile
+from rlox_opt.system import plugins
 from surface import surface
 
 from rlox import _core
@@ -103,13 +103,7 @@ def test_a_result_that_is_not_the_expected_one_is_a_fault(
 @pytest.fixture
 def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """`make hostile`, with records in the test's own folder and small batches."""
-    path = Path(__file__).with_name("__main__.py")
-    spec = importlib.util.spec_from_file_location("hostile_command", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["hostile_command"] = module  # its dataclass looks it up
-    spec.loader.exec_module(module)
+    module = plugins.load(Path(__file__).with_name("__main__.py"))
     monkeypatch.setattr(module, "RECORDS", tmp_path / "record")
     monkeypatch.setattr(module, "OF_A_BATCH", 500)
     return module

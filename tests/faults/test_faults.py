@@ -1,7 +1,7 @@
 """The short form of the campaign: a few trials of each kind, always the same. `make faults` holds
 thousands."""
 
-import importlib.util
+import importlib
 import json
 import os
 import subprocess
@@ -16,6 +16,7 @@ import odd_names
 import pytest
 import users_repository
 from campaign import Trial
+from rlox_opt.system import plugins
 
 import workbench
 
@@ -162,10 +163,7 @@ def test_injected_markup_is_seen(tmp_path: Path) -> None:
 
 
 def test_the_record_of_a_campaign_has_a_table(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("faults_main", workbench.HERE / "__main__.py")
-    assert spec and spec.loader
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
+    program = plugins.load(workbench.HERE / "__main__.py")
     kinds = {"kills": {"trials": 2, "faults": 1, "seconds": 3, "counts": {"kills": 5}}}
     record = {**program._where(), "seconds": 3, "seed": 0, "kinds": kinds, "faults": ["kills: x|y"]}
     path = program.keep(record, program.table(record), tmp_path)

@@ -1,6 +1,5 @@
 """`make verify`: its list of steps is complete, and its record says what came of each."""
 
-import importlib.util
 import json
 import os
 import re
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from rlox_opt.system import plugins
 from steps import ROOT, STEPS, Step
 
 CI = (ROOT / ".ci" / "run").read_text()
@@ -83,12 +83,7 @@ def test_the_steps_are_listed_without_an_environment() -> None:
 @pytest.fixture
 def verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The command's module, with records and logs in the test's own folder."""
-    path = ROOT / "tests" / "verify" / "__main__.py"
-    spec = importlib.util.spec_from_file_location("verify_command", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = plugins.load(ROOT / "tests" / "verify" / "__main__.py")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the toys' pytest starts sooner
     monkeypatch.setattr(module, "RECORDS", tmp_path / "record")
     monkeypatch.setattr(module, "LOGS", tmp_path / "logs")

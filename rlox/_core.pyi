@@ -25,6 +25,7 @@ __all__ = [
     "compute_vtrace",
     "count_crossings",
     "has_bfloat16",
+    "has_tiles",
     "instructions",
     "ppo_update",
     "record_spans",
@@ -77,6 +78,7 @@ class _RolloutColumns(TypedDict):
 def build_info() -> _BuildInfo: ...
 def instructions() -> Literal["portable", "avx2", "avx512"]: ...
 def has_bfloat16() -> bool: ...
+def has_tiles() -> bool: ...
 def count_crossings(on: bool) -> None: ...
 def take_crossings() -> dict[str, tuple[int, int, int]]: ...
 def record_spans(monotonic_ns: int | None) -> None: ...
@@ -328,7 +330,11 @@ class ActionSampler:
 @final
 class SacUpdate:
     def __new__(
-        cls, actor: _Shape, critics: tuple[_Shape, _Shape], bfloat16: bool = False
+        cls,
+        actor: _Shape,
+        critics: tuple[_Shape, _Shape],
+        bfloat16: bool = False,
+        tiles: bool = False,
     ) -> SacUpdate: ...
     def update(
         self,

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R21, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R22, the work that it changes, at its sizes.
 
 Each side is a real part of a trainer that was made with or without the optimisation, so what the
 switchboard chooses is tested as well. As in `rlox._laboratory.pairs` for the data plane, twins are
@@ -17,7 +17,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from rlox.learner import switchboard
-from rlox.learner.native.sac_update import why_not_bfloat16
+from rlox.learner.native.sac_update import why_not_bfloat16, why_not_tiles
 from rlox.learner.pairing import Arm, Pair, Size, Workload
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout
@@ -169,6 +169,11 @@ def _sac_update_by_values(on: Collection[str], size: Size, seed: int) -> Arm:
 def _sac_update_in_bfloat16(on: Collection[str], size: Size, seed: int) -> Arm:
     """R20: an update in Rust. Outputs of the learnt networks are compared, as for R13."""
     return _sac_update_by_values({"R9", *on}, size, seed)
+
+
+def _sac_update_in_tiles(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R22: as R20, which is on in both forms."""
+    return _sac_update_in_bfloat16({"R20", *on}, size, seed)
 
 
 def _smooth(module: nn.Module) -> None:
@@ -361,6 +366,19 @@ PAIRS = {
             ],
         ),
         Pair("R21", 0, [Workload("step", _sizes("n_envs", 8, 1, 64), step_in_python)]),
+        Pair(
+            "R22",
+            1e-2,
+            [
+                Workload(
+                    "update",
+                    _SAC_SIZES,
+                    _sac_update_in_tiles,
+                    why_not_tiles,
+                    {"batch_size": (32, 256)},  # fewer rows stay float32
+                )
+            ],
+        ),
     )
 }
 

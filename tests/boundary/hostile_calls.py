@@ -68,12 +68,12 @@ class Calls(Arguments):
         if which == 3:
             critic = n(([n(5), n(6), n(1)], n("relu")))
             networks = [n(([3, n(6), 4], "tanh")), n((critic, CRITIC))]
-            return _core.SacUpdate, [*networks, n(r.random() < 0.5)], {}
+            return _core.SacUpdate, [*networks, n(r.random() < 0.5), n(r.random() < 0.5)], {}
         if which == 4:
             return _core.roundtrip, [self.array((5,), "f8")], {}
         small = [
             _core.build_info, _core.builtin_envs, _core.take_crossings, _core.take_spans,
-            _core.instructions, _core.has_bfloat16,
+            _core.instructions, _core.has_bfloat16, _core.has_tiles,
         ]  # fmt: skip
         some = [(f, []) for f in small] + [(_core.count_crossings, [n(False)])]
         call, arguments = r.choice([*some, (_core.record_spans, [n(None)])])

@@ -27,6 +27,13 @@ pub fn has_bfloat16() -> bool {
     rlox_core::nn::has_bfloat16()
 }
 
+/// Whether the processor has AMX for bfloat16 as well, and this process may use it: these products are
+/// then faster in tiles.
+#[pyfunction]
+pub fn has_tiles() -> bool {
+    rlox_core::nn::has_tiles()
+}
+
 /// Updates of Soft Actor-Critic for an actor and two critics that are multilayer perceptrons.
 ///
 /// It has the networks' shapes and working memory. The parameters are the caller's.
@@ -45,21 +52,23 @@ impl SacUpdate {
     /// to 1. Each is ``(widths, activation)``, as in `collect_rollout`.
     ///
     /// With `bfloat16`, factors of large products are rounded to bfloat16; `has_bfloat16` says whether
-    /// that is faster here.
+    /// that is faster here. With `tiles` as well, they are computed by AMX; `has_tiles` says whether it is
+    /// there.
     ///
     /// Raises ValueError for an unknown activation or for widths that do not fit each other,
     /// MemoryError.
     #[new]
-    #[pyo3(signature = (actor, critics, bfloat16=false))]
+    #[pyo3(signature = (actor, critics, bfloat16=false, tiles=false))]
     fn new(
         actor: NetworkShape,
         critics: (NetworkShape, NetworkShape),
         bfloat16: bool,
+        tiles: bool,
     ) -> PyResult<Self> {
-        let precision = if bfloat16 {
-            Precision::Bfloat16
-        } else {
-            Precision::Float32
+        let precision = match (bfloat16, tiles) {
+            (false, _) => Precision::Float32,
+            (true, false) => Precision::Bfloat16,
+            (true, true) => Precision::Bfloat16InTiles,
         };
         let network = |name, shape: &NetworkShape| {
             mlp(name, &shape.0.0, &shape.1).map(|mlp| mlp.with(precision))

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -59,11 +59,23 @@ def why_not_bfloat16() -> str | None:
     return None if _core.has_bfloat16() else "the processor has no AVX512-BF16"
 
 
-def warn_of_float32(update_path: str) -> None:
-    """Warn that R20, which was asked for, does nothing, if that is so."""
-    why = why_not_bfloat16() if update_path == "native" else "updates run in torch"
-    if why:
-        warnings.warn(f"R20: products stay float32: {why}", stacklevel=3)
+def why_not_tiles() -> str | None:
+    """Why products of bfloat16 in tiles (R22) would not be faster here; None if they are."""
+    return (
+        None if _core.has_tiles() else "the processor has no AMX, or the system does not grant it"
+    )
+
+
+def warn_of_products(asked: Collection[str], update_path: str) -> None:
+    """Warn that R20 or R22, which were asked for, do nothing, if that is so."""
+    if "R20" in asked:
+        why = why_not_bfloat16() if update_path == "native" else "updates run in torch"
+        if why:
+            warnings.warn(f"R20: products stay float32: {why}", stacklevel=3)
+    if "R22" in asked:
+        why = why_not_tiles() if "R20" in asked else "R20 was not asked for"
+        if why:
+            warnings.warn(f"R22: products are not in tiles: {why}", stacklevel=3)
 
 
 class NativeUpdate:
@@ -103,7 +115,8 @@ class NativeUpdate:
         self.watch.require_undisturbed()
 
         bfloat16 = "R20" in model.optimizations and why_not_bfloat16() is None
-        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]), bfloat16)
+        tiles = "R22" in model.optimizations
+        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]), bfloat16, tiles)
         self.actor = Flat(actor.params, model.actor_optimizer)
         self.critics = Flat(critic_params, model.critic_optimizer)
         self.targets = Flat(target_params, None)

@@ -1,4 +1,4 @@
-"""SAC's update with products of bfloat16 (R20)."""
+"""SAC's update with products of bfloat16 (R20), and with those in tiles (R22)."""
 
 import os
 import subprocess
@@ -50,13 +50,22 @@ def test_what_is_learnt_differs_by_the_rounding_of_factors():
 
 @pytest.mark.usefixtures("everywhere")
 def test_small_products_stay_as_they_are():
-    exact, rounded = (learnt(trainer(on, batch_size=31)) for on in (["R9"], ["R9", "R20"]))
+    exact, rounded = (learnt(trainer(on, batch_size=31)) for on in (["R9"], ["R9", "R20", "R22"]))
     assert torch.equal(exact, rounded)
 
 
 @pytest.mark.usefixtures("everywhere")
-def test_threads_do_not_change_it():
-    one, two = trainer(["R9", "R20"]), trainer(["R9", "R20"])
+def test_tiles_change_the_order_of_sums_alone():
+    before = learnt(trainer(["R9"]), updates=0)
+    rounded, in_tiles = (learnt(trainer(["R9", "R20", *on])) for on in ([], ["R22"]))
+    assert torch.equal(rounded, in_tiles) != _core.has_tiles()
+    assert (rounded - in_tiles).abs().mean() < 1e-3 * (rounded - before).abs().mean()
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize("on", [["R9", "R20"], ["R9", "R20", "R22"]])
+def test_threads_do_not_change_it(on):
+    one, two = trainer(on), trainer(on)
     for model, threads in ((one, 1), (two, 2)):
         model._choose_update()
         model._native.threads = threads
@@ -64,7 +73,7 @@ def test_threads_do_not_change_it():
 
 
 def test_it_applies_where_the_processor_has_it_and_may_use_it():
-    asks = "from rlox import _core; print(_core.has_bfloat16(), _core.instructions())"
+    asks = "from rlox import _core; print(_core.has_bfloat16(), _core.has_tiles())"
     for level in ("portable", "avx2"):
         environment = {**os.environ, "RLOX_INSTRUCTIONS": level}
         run = subprocess.run(
@@ -74,9 +83,10 @@ def test_it_applies_where_the_processor_has_it_and_may_use_it():
             text=True,
             check=True,
         )
-        assert run.stdout.split()[0] == "False"
+        assert run.stdout.split() == ["False", "False"]
     if _core.has_bfloat16():
         assert _core.instructions() == "avx512"
+    assert _core.has_bfloat16() or not _core.has_tiles()
 
 
 def test_who_asks_for_it_is_told_where_it_does_nothing(monkeypatch):
@@ -85,6 +95,12 @@ def test_who_asks_for_it_is_told_where_it_does_nothing(monkeypatch):
         trainer(["R9", "R20"]).learn(1)
     with pytest.warns(UserWarning, match="R20: products stay float32: updates run in torch"):
         trainer(["R20"]).learn(1)
+    with pytest.warns(UserWarning, match="R22: products are not in tiles: R20 was not asked for"):
+        trainer(["R9", "R22"]).learn(1)
+    monkeypatch.setattr(sac_update, "why_not_bfloat16", lambda: None)
+    monkeypatch.setattr(sac_update, "why_not_tiles", lambda: "the processor has none")
+    with pytest.warns(UserWarning, match="R22: products are not in tiles: the processor has none"):
+        trainer(["R9", "R20", "R22"]).learn(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trainer(["R9"]).learn(1)

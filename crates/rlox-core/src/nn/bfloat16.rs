@@ -29,6 +29,8 @@ pub enum Precision {
     /// Factors of bfloat16, rounded to nearest, ties to even; sums of float32. Products of fewer than
     /// [`LEAST`] rows, columns or terms stay float32.
     Bfloat16,
+    /// The same by AMX, with the sums in another order; without AMX as [`Self::Bfloat16`].
+    Bfloat16InTiles,
 }
 
 /// For fewer rows, columns or terms, packing costs more than it brings.
@@ -39,6 +41,16 @@ pub fn has_bfloat16() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         crate::simd::level() == crate::simd::Level::Avx512 && is_x86_feature_detected!("avx512bf16")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Whether the processor has AMX for bfloat16 as well, and this process may use it.
+pub fn has_tiles() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        has_bfloat16() && *super::tiles::GRANTED
     }
     #[cfg(not(target_arch = "x86_64"))]
     false
@@ -57,6 +69,11 @@ impl Precision {
     ) {
         if self == Self::Float32 || m.min(n).min(k) < LEAST {
             return gemm(m, n, k, a, b, c);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self == Self::Bfloat16InTiles && has_tiles() {
+            // SAFETY: the processor has the instructions, and the process the registers.
+            return unsafe { super::tiles::product(m, n, k, a, b, c) };
         }
         #[cfg(target_arch = "x86_64")]
         if has_bfloat16() {
@@ -90,7 +107,7 @@ fn rounded(x: f32) -> f32 {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+pub(super) mod x86 {
     use std::arch::x86_64::{
         __m256i, __m512, __m512bh, __m512i, _mm512_add_ps, _mm512_cvtepu16_epi32,
         _mm512_cvtne2ps_pbh, _mm512_cvtneps_pbh, _mm512_dpbf16_ps, _mm512_loadu_ps,
@@ -183,7 +200,7 @@ mod x86 {
 
     /// Words of neighbours: `to[p]` has `from[2 * p]` and `from[2 * p + 1]`, or 0 beyond the end.
     #[target_feature(enable = "avx512f,avx512bf16")]
-    fn pair_neighbours(from: &[f32], to: &mut [u32]) {
+    pub(in crate::nn) fn pair_neighbours(from: &[f32], to: &mut [u32]) {
         let (whole, rest) = from.as_chunks::<{ 2 * FLOATS }>();
         let (to_whole, to_rest) = to.split_at_mut(whole.len() * FLOATS);
         for (from, to) in whole.iter().zip(to_whole.as_chunks_mut::<FLOATS>().0) {
@@ -204,7 +221,7 @@ mod x86 {
     /// last of which is paired with `zeros` if there is no next one. Rows are as long as `zeros`, and
     /// `row` and `to_row` apart.
     #[target_feature(enable = "avx512f,avx512bf16")]
-    fn pair_rows(
+    pub(in crate::nn) fn pair_rows(
         from: &[f32],
         row: usize,
         depth: usize,

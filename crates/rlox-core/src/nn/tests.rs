@@ -175,8 +175,10 @@ proptest! {
             .collect();
         at_every_level(|| {
             let mut c = numbers(m * n, 1.0, salt ^ 2); // is overwritten
-            Precision::Bfloat16.product(m, n, k, a, b, &mut c);
-            prop_assert!(all_close(&c, &expected, 1.0 + (k as f64).sqrt()));
+            for precision in [Precision::Bfloat16, Precision::Bfloat16InTiles] {
+                precision.product(m, n, k, a, b, &mut c);
+                prop_assert!(all_close(&c, &expected, 1.0 + (k as f64).sqrt()));
+            }
             Ok(())
         })?;
     }

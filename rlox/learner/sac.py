@@ -34,7 +34,7 @@ from rlox.learner.arguments import (
 from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.critics import KnownToPolicy, copy_statistics
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
-from rlox.learner.native.sac_update import NativeUpdate, figures, warn_of_products
+from rlox.learner.native.sac_update import NativeUpdate, figures, warn_of_float32
 from rlox.learner.off_policy import OffPolicy, bootstraps_time_limits
 from rlox.learner.policies import StochasticPolicy, Temperature, frozen, learning_part
 from rlox.learner.policy_arguments import sac_networks, with_sde
@@ -248,8 +248,8 @@ class SAC(OffPolicy):
         """Algorithm 1: a step of each environment, then as many updates."""
         self._choose_update()
         warn_of_torch("R9", "updates run", self.update_path)
-        if self._asked:
-            warn_of_products(self.optimizations, self.update_path)
+        if self._asked and "R20" in self.optimizations:
+            warn_of_float32(self.update_path)
         # Looking takes a thirtieth of the time of an update: what it reads is in no cache by then.
         self._looks = type(self) is not SAC or bool(self._callback.callbacks)
         try:

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -66,16 +66,11 @@ def why_not_tiles() -> str | None:
     )
 
 
-def warn_of_products(asked: Collection[str], update_path: str) -> None:
-    """Warn that R20 or R22, which were asked for, do nothing, if that is so."""
-    if "R20" in asked:
-        why = why_not_bfloat16() if update_path == "native" else "updates run in torch"
-        if why:
-            warnings.warn(f"R20: products stay float32: {why}", stacklevel=3)
-    if "R22" in asked:
-        why = why_not_tiles() if "R20" in asked else "R20 was not asked for"
-        if why:
-            warnings.warn(f"R22: products are not in tiles: {why}", stacklevel=3)
+def warn_of_float32(update_path: str) -> None:
+    """Warn that R20, which was asked for, does nothing, if that is so."""
+    why = why_not_bfloat16() if update_path == "native" else "updates run in torch"
+    if why:
+        warnings.warn(f"R20: products stay float32: {why}", stacklevel=3)
 
 
 class NativeUpdate:

@@ -95,12 +95,6 @@ def test_who_asks_for_it_is_told_where_it_does_nothing(monkeypatch):
         trainer(["R9", "R20"]).learn(1)
     with pytest.warns(UserWarning, match="R20: products stay float32: updates run in torch"):
         trainer(["R20"]).learn(1)
-    with pytest.warns(UserWarning, match="R22: products are not in tiles: R20 was not asked for"):
-        trainer(["R9", "R22"]).learn(1)
-    monkeypatch.setattr(sac_update, "why_not_bfloat16", lambda: None)
-    monkeypatch.setattr(sac_update, "why_not_tiles", lambda: "the processor has none")
-    with pytest.warns(UserWarning, match="R22: products are not in tiles: the processor has none"):
-        trainer(["R9", "R20", "R22"]).learn(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trainer(["R9"]).learn(1)

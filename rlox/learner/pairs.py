@@ -167,13 +167,13 @@ def _sac_update_by_values(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _sac_update_in_bfloat16(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R20: an update in Rust. Outputs of the learnt networks are compared, as for R13."""
-    return _sac_update_by_values({"R9", *on}, size, seed)
+    """R20: an update in Rust, with R22. Outputs of the learnt networks are compared, as for R13."""
+    return _sac_update_by_values({"R9", "R22", *on}, size, seed)
 
 
 def _sac_update_in_tiles(on: Collection[str], size: Size, seed: int) -> Arm:
     """R22: as R20, which is on in both forms."""
-    return _sac_update_in_bfloat16({"R20", *on}, size, seed)
+    return _sac_update_by_values({"R9", "R20", *on}, size, seed)
 
 
 def _smooth(module: nn.Module) -> None:

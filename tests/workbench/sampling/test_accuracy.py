@@ -182,6 +182,8 @@ def measure(
         tool.read_s = time.monotonic() - start_s
         tool.samples = Samples(label, [sample for turn in read for sample in turn])
         tool.slowdown = pace(spans, windows[label]) / pace(spans, windows["plain"])
+        if label == "py-spy":
+            tool.samples = pyspy.without_stops(tool.samples, tool.slowdown)
         reports[label] = {s.name: s for s in attribute(tool.samples, self_seconds)}
     return truth_of(name, folder, windows["plain"]), reports, kept / (ran + kept)
 

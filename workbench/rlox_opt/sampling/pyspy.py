@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -154,6 +155,29 @@ def load(
         sample = Sample(frames, of.phase, layer, samples.period_s, thread)
         samples.samples.extend([sample] * times)
     return samples
+
+
+def without_stops(samples: Samples, slowdown: float) -> Samples:
+    """The samples, with those of work weighed by the time that it takes without py-spy.
+
+    py-spy stops a thread that works, while a wait goes on. If training takes `slowdown` times as
+    long, and a share w of its samples are waits, work takes s = slowdown (1 - w) / (1 - slowdown w)
+    times as long. So a sample of work counts 1 / s. Where waits alone would fill the undisturbed
+    time, or nothing was slowed, weights stay as they are.
+    """
+    ours = [sample for sample in samples.samples if sample.thread == MAIN_THREAD]
+    total = sum(sample.weight for sample in ours)
+    waits = sum(sample.weight for sample in ours if sample.layer == "idle") / total if total else 0
+    if slowdown <= 1 or slowdown * waits >= 1:
+        return samples
+    work = (1 - slowdown * waits) / (slowdown * (1 - waits))
+    return replace(
+        samples,
+        samples=[
+            sample if sample.layer == "idle" else sample._replace(weight=work * sample.weight)
+            for sample in samples.samples
+        ],
+    )
 
 
 def _stack(

@@ -201,9 +201,12 @@ def add_samples(
     """
     if len(samples.samples) < _LEAST_SAMPLES:
         raise ValueError(f"{len(samples.samples)} samples are too few; ask for more --seconds")
+    _add_slowdown(findings, tool, ticks, window)
+    slowdown = findings.report["tools"][tool]["slowdown"]
+    if tool == "py-spy" and slowdown:
+        samples = pyspy.without_stops(samples, slowdown)
     layers = attribute(samples, findings.self_seconds)
     findings.samples[tool] = samples
-    _add_slowdown(findings, tool, ticks, window)
     findings.report["tools"][tool] |= {
         "samples": len(samples.samples),
         "errors": samples.errors,

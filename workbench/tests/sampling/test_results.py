@@ -131,6 +131,22 @@ def test_a_ranking_by_a_held_up_py_spy_comes_with_a_warning(rate: float, warned:
     assert ["pace" in warning for warning in found.report["warnings"]] == [True] * warned
 
 
+@pytest.mark.parametrize("slowed", [1.0, 1.3, 2.0])
+def test_py_spy_slows_work_and_not_waiting(slowed: float) -> None:
+    """A program waits for 2 of 10 seconds, and works so much slower under py-spy."""
+    found = findings()
+    found.self_seconds = {"": 10.0}
+    waits, work = 200, round(800 * slowed)
+    seen = [Sample((), "", "idle", 0.01, MAIN_THREAD)] * waits
+    seen += [Sample((), "", "rust", 0.01, MAIN_THREAD)] * work
+    ticks = steady_ticks(1000 * 1000 / (waits + work))
+    results.add_samples(found, "py-spy", Samples("py-spy", seen), ticks, (0, 10 * SECOND))
+    layers = found.report["tools"]["py-spy"]["layers"]
+    share = {layer["name"]: layer["share"] for layer in layers}
+    assert share["idle"] == pytest.approx(0.2, abs=0.002)
+    assert share["rust"] == pytest.approx(0.8, abs=0.002)
+
+
 def test_without_a_sampler_nothing_is_ranked() -> None:
     found = findings()
     results.conclude(toy_projects.PROJECT, found)

@@ -1,6 +1,6 @@
 """The rlox of this checkout. `form` lists the ids of the optimisations to train with, or is
-"default", or "python": as it comes, in Gymnasium's environments even where this library has its
-own."""
+"default", or "default+R20" with R20 as well, or "python": as it comes, in Gymnasium's environments
+even where this library has its own."""
 
 from run import JOB, Run, atari_envs, hyperparameters, limit_torch, pixels
 
@@ -12,6 +12,7 @@ import gymnasium  # noqa: E402
 
 import rlox  # noqa: E402
 from rlox.learner.callbacks import BaseCallback  # noqa: E402
+from rlox.learner.switchboard import ACCEPTED  # noqa: E402
 
 
 class Episodes(BaseCallback):
@@ -37,6 +38,8 @@ def main() -> None:
     if {"R6", "R11"} & set(JOB["form"]):
         del settings["n_envs"]  # these optimisations choose the number of environments
     optimizations = JOB["form"] if isinstance(JOB["form"], list) else None
+    if optimizations is None and (more := JOB["form"].partition("+")[2]):
+        optimizations = ACCEPTED | {more}
     task = [JOB["env_id"]]
     # Environments that are given are a number already.
     if pixels():

@@ -17,7 +17,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from rlox.learner import switchboard
-from rlox.learner.native.sac_update import why_not_bfloat16, why_not_tiles
+from rlox.learner.native.sac_update import why_not_bfloat16, why_not_amx
 from rlox.learner.pairing import Arm, Pair, Size, Workload
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout
@@ -171,7 +171,7 @@ def _sac_update_in_bfloat16(on: Collection[str], size: Size, seed: int) -> Arm:
     return _sac_update_by_values({"R9", "R22", *on}, size, seed)
 
 
-def _sac_update_in_tiles(on: Collection[str], size: Size, seed: int) -> Arm:
+def _sac_update_by_amx(on: Collection[str], size: Size, seed: int) -> Arm:
     """R22: as R20, which is on in both forms."""
     return _sac_update_by_values({"R9", "R20", *on}, size, seed)
 
@@ -373,8 +373,8 @@ PAIRS = {
                 Workload(
                     "update",
                     _SAC_SIZES,
-                    _sac_update_in_tiles,
-                    why_not_tiles,
+                    _sac_update_by_amx,
+                    why_not_amx,
                     {"batch_size": (32, 256)},  # fewer rows stay float32
                 )
             ],

@@ -26,7 +26,7 @@ from rlox.learner.torch_settings import (
 T = TypeVar("T")
 
 OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 23))
-# The optimisations that were measured and accepted.
+# All but those that were refused, or are candidates.
 ACCEPTED = frozenset(OPTIMIZATIONS) - {"R6", "R10", "R11", "R20"}
 
 # R2 and R3, which are accepted, are used by default in runs of at least so many environment steps.

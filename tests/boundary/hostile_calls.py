@@ -73,7 +73,7 @@ class Calls(Arguments):
             return _core.roundtrip, [self.array((5,), "f8")], {}
         small = [
             _core.build_info, _core.builtin_envs, _core.take_crossings, _core.take_spans,
-            _core.instructions, _core.has_bfloat16, _core.has_tiles,
+            _core.instructions, _core.has_bfloat16, _core.has_amx,
         ]  # fmt: skip
         some = [(f, []) for f in small] + [(_core.count_crossings, [n(False)])]
         call, arguments = r.choice([*some, (_core.record_spans, [n(None)])])

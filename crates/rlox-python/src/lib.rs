@@ -37,7 +37,7 @@ pub use fused::collect_rollout;
 pub use llm::{compute_group_advantages, compute_token_kl};
 pub use nn::ppo_update;
 pub use pipeline::{AsyncCollector, collect_python_rollout};
-pub use sac::{SacUpdate, has_bfloat16, has_tiles};
+pub use sac::{SacUpdate, has_amx, has_bfloat16};
 pub use spans::{record_spans, take_spans};
 pub use training::{compute_gae, compute_gae_batched, compute_vtrace};
 
@@ -58,8 +58,8 @@ mod _core {
     use super::{
         ActionSampler, AsyncCollector, PrioritizedReplayBuffer, ReplayBuffer, SacUpdate, VecEnv,
         builtin_envs, collect_python_rollout, collect_rollout, compute_gae, compute_gae_batched,
-        compute_group_advantages, compute_token_kl, compute_vtrace, count_crossings, has_bfloat16,
-        has_tiles, ppo_update, record_spans, roundtrip, take_crossings, take_spans,
+        compute_group_advantages, compute_token_kl, compute_vtrace, count_crossings, has_amx,
+        has_bfloat16, ppo_update, record_spans, roundtrip, take_crossings, take_spans,
     };
 
     #[pymodule_init]

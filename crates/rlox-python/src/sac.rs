@@ -20,18 +20,17 @@ type NetworkShape = (List<usize>, String);
 /// Adam's lr, beta1, beta2, eps, and the number of its step, from 1 on.
 type AdamArguments = (f64, f64, f64, f64, u64);
 
-/// Whether the processor has AVX512-BF16, and RLOX_INSTRUCTIONS allows it: products of bfloat16 are
-/// then faster than those of float32.
+/// Whether the processor has AVX512-BF16, and RLOX_INSTRUCTIONS allows it. On some processors products of
+/// bfloat16 are then faster than those of float32.
 #[pyfunction]
 pub fn has_bfloat16() -> bool {
     rlox_core::nn::has_bfloat16()
 }
 
-/// Whether the processor has AMX for bfloat16 as well, and this process may use it: these products are
-/// then faster in tiles.
+/// Whether the processor has AMX for bfloat16 as well, and this process may use it.
 #[pyfunction]
-pub fn has_tiles() -> bool {
-    rlox_core::nn::has_tiles()
+pub fn has_amx() -> bool {
+    rlox_core::nn::has_amx()
 }
 
 /// Updates of Soft Actor-Critic for an actor and two critics that are multilayer perceptrons.
@@ -51,24 +50,23 @@ impl SacUpdate {
     /// `actor` maps `obs_dim` to `2 * act_dim` numbers, each of the two `critics` `obs_dim + act_dim`
     /// to 1. Each is ``(widths, activation)``, as in `collect_rollout`.
     ///
-    /// With `bfloat16`, factors of large products are rounded to bfloat16; `has_bfloat16` says whether
-    /// that is faster here. With `tiles` as well, they are computed by AMX; `has_tiles` says whether it is
-    /// there.
+    /// With `bfloat16`, factors of large products are rounded to bfloat16; `has_bfloat16` says whether the
+    /// processor has instructions for that. With `amx` as well, AMX computes them where `has_amx()`.
     ///
     /// Raises ValueError for an unknown activation or for widths that do not fit each other,
     /// MemoryError.
     #[new]
-    #[pyo3(signature = (actor, critics, bfloat16=false, tiles=false))]
+    #[pyo3(signature = (actor, critics, bfloat16=false, amx=false))]
     fn new(
         actor: NetworkShape,
         critics: (NetworkShape, NetworkShape),
         bfloat16: bool,
-        tiles: bool,
+        amx: bool,
     ) -> PyResult<Self> {
-        let precision = match (bfloat16, tiles) {
+        let precision = match (bfloat16, amx) {
             (false, _) => Precision::Float32,
             (true, false) => Precision::Bfloat16,
-            (true, true) => Precision::Bfloat16InTiles,
+            (true, true) => Precision::Bfloat16ByAmx,
         };
         let network = |name, shape: &NetworkShape| {
             mlp(name, &shape.0.0, &shape.1).map(|mlp| mlp.with(precision))

@@ -55,15 +55,13 @@ def shown_alike(one: Seeing | None, other: Seeing | None) -> bool:
 
 
 def why_not_bfloat16() -> str | None:
-    """Why products of bfloat16 (R20) would not be faster here; None if they are."""
+    """Why the processor cannot do products of bfloat16 (R20); None if it can."""
     return None if _core.has_bfloat16() else "the processor has no AVX512-BF16"
 
 
-def why_not_tiles() -> str | None:
-    """Why products of bfloat16 in tiles (R22) would not be faster here; None if they are."""
-    return (
-        None if _core.has_tiles() else "the processor has no AMX, or the system does not grant it"
-    )
+def why_not_amx() -> str | None:
+    """Why AMX cannot do them (R22); None if it can."""
+    return None if _core.has_amx() else "no AMX, or this process may not use it"
 
 
 def warn_of_float32(update_path: str) -> None:
@@ -110,8 +108,8 @@ class NativeUpdate:
         self.watch.require_undisturbed()
 
         bfloat16 = "R20" in model.optimizations and why_not_bfloat16() is None
-        tiles = "R22" in model.optimizations
-        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]), bfloat16, tiles)
+        amx = "R22" in model.optimizations
+        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]), bfloat16, amx)
         self.actor = Flat(actor.params, model.actor_optimizer)
         self.critics = Flat(critic_params, model.critic_optimizer)
         self.targets = Flat(target_params, None)

@@ -1,4 +1,4 @@
-"""SAC's update with products of bfloat16 (R20), and with those in tiles (R22)."""
+"""SAC's update with products of bfloat16 (R20), and with those by AMX (R22)."""
 
 import os
 import subprocess
@@ -55,11 +55,11 @@ def test_small_products_stay_as_they_are():
 
 
 @pytest.mark.usefixtures("everywhere")
-def test_tiles_change_the_order_of_sums_alone():
+def test_amx_changes_the_order_of_sums_alone():
     before = learnt(trainer(["R9"]), updates=0)
-    rounded, in_tiles = (learnt(trainer(["R9", "R20", *on])) for on in ([], ["R22"]))
-    assert torch.equal(rounded, in_tiles) != _core.has_tiles()
-    assert (rounded - in_tiles).abs().mean() < 1e-3 * (rounded - before).abs().mean()
+    rounded, by_amx = (learnt(trainer(["R9", "R20", *on])) for on in ([], ["R22"]))
+    assert torch.equal(rounded, by_amx) != _core.has_amx()
+    assert (rounded - by_amx).abs().mean() < 1e-3 * (rounded - before).abs().mean()
 
 
 @pytest.mark.usefixtures("everywhere")
@@ -73,7 +73,7 @@ def test_threads_do_not_change_it(on):
 
 
 def test_it_applies_where_the_processor_has_it_and_may_use_it():
-    asks = "from rlox import _core; print(_core.has_bfloat16(), _core.has_tiles())"
+    asks = "from rlox import _core; print(_core.has_bfloat16(), _core.has_amx())"
     for level in ("portable", "avx2"):
         environment = {**os.environ, "RLOX_INSTRUCTIONS": level}
         run = subprocess.run(
@@ -86,7 +86,7 @@ def test_it_applies_where_the_processor_has_it_and_may_use_it():
         assert run.stdout.split() == ["False", "False"]
     if _core.has_bfloat16():
         assert _core.instructions() == "avx512"
-    assert _core.has_bfloat16() or not _core.has_tiles()
+    assert _core.has_bfloat16() or not _core.has_amx()
 
 
 def test_who_asks_for_it_is_told_where_it_does_nothing(monkeypatch):

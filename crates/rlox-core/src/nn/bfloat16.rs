@@ -16,7 +16,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::gemm::FLOATS;
-use super::gemm::{Strided, gemm};
+use super::gemm::{Strided, gemm, last_of};
 #[cfg(target_arch = "x86_64")]
 use super::transpose::transpose;
 
@@ -30,7 +30,7 @@ pub enum Precision {
     /// [`LEAST`] rows, columns or terms stay float32.
     Bfloat16,
     /// The same by AMX, with the sums in another order; without AMX as [`Self::Bfloat16`].
-    Bfloat16InTiles,
+    Bfloat16ByAmx,
 }
 
 /// For fewer rows, columns or terms, packing costs more than it brings.
@@ -47,10 +47,10 @@ pub fn has_bfloat16() -> bool {
 }
 
 /// Whether the processor has AMX for bfloat16 as well, and this process may use it.
-pub fn has_tiles() -> bool {
+pub fn has_amx() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        has_bfloat16() && *super::tiles::GRANTED
+        has_bfloat16() && *super::amx::GRANTED
     }
     #[cfg(not(target_arch = "x86_64"))]
     false
@@ -58,6 +58,8 @@ pub fn has_tiles() -> bool {
 
 impl Precision {
     /// [`gemm`] in this precision.
+    ///
+    /// Panics if a factor lies neither in rows nor in columns, or a slice is shorter than the shapes say.
     pub(super) fn product(
         self,
         m: usize,
@@ -70,10 +72,18 @@ impl Precision {
         if self == Self::Float32 || m.min(n).min(k) < LEAST {
             return gemm(m, n, k, a, b, c);
         }
+        let enough = |last: Option<usize>, len| last.is_some_and(|at| at < len);
+        let of_a = last_of(m, a.row, k, a.column);
+        assert!(enough(of_a, a.data.len()), "a is too short");
+        let of_b = last_of(k, b.row, n, b.column);
+        assert!(enough(of_b, b.data.len()), "b is too short");
+        assert!(enough(last_of(m, n, n, 1), c.len()), "c is too short");
+        let in_lines = [a, b].map(|of| of.row == 1 || of.column == 1);
+        assert!(in_lines == [true; 2], "neither in rows nor in columns");
         #[cfg(target_arch = "x86_64")]
-        if self == Self::Bfloat16InTiles && has_tiles() {
+        if self == Self::Bfloat16ByAmx && has_amx() {
             // SAFETY: the processor has the instructions, and the process the registers.
-            return unsafe { super::tiles::product(m, n, k, a, b, c) };
+            return unsafe { super::amx::product(m, n, k, a, b, c) };
         }
         #[cfg(target_arch = "x86_64")]
         if has_bfloat16() {
@@ -81,7 +91,6 @@ impl Precision {
             let (b, ldb) = if b.column == 1 {
                 (b.data, b.row)
             } else {
-                assert!(b.row == 1, "b is neither in rows nor in columns");
                 let ld = n.next_multiple_of(FLOATS);
                 rows = vec![0.0; k * ld];
                 transpose(n, k, b.data, b.column, &mut rows, ld);
@@ -117,7 +126,7 @@ pub(super) mod x86 {
     use std::mem::transmute;
 
     use super::rounded;
-    use crate::nn::gemm::{FLOATS, Strided, last_of};
+    use crate::nn::gemm::{FLOATS, Strided};
 
     /// Terms of a block at most. A panel of a block has 64 columns, and stays in the first-level cache.
     const K_BLOCK: usize = 128;
@@ -128,7 +137,7 @@ pub(super) mod x86 {
 
     /// [`super::gemm`] with factors of bfloat16.
     ///
-    /// Panics if a slice is shorter than the shapes say. No dimension is 0.
+    /// `a` lies in rows or in columns, no dimension is 0, and no slice is shorter than the shapes say.
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
     pub(super) fn product(
         m: usize,
@@ -139,20 +148,6 @@ pub(super) mod x86 {
         ldb: usize,
         c: &mut [f32],
     ) {
-        let enough = |last: Option<usize>, len| last.is_some_and(|at| at < len);
-        assert!(
-            enough(last_of(m, a.row, k, a.column), a.data.len()),
-            "a is too short"
-        );
-        assert!(
-            ldb >= n && enough(last_of(k, ldb, n, 1), b.len()),
-            "b is too short"
-        );
-        assert!(enough(last_of(m, n, n, 1), c.len()), "c is too short");
-        assert!(
-            a.row == 1 || a.column == 1,
-            "a is neither in rows nor in columns"
-        );
         let most = K_BLOCK.min(k).div_ceil(2);
         let (mut words, mut panel) = (vec![0; m * most], vec![0; most * WIDTH]);
         let zeros = vec![0.0; m.max(WIDTH)];

@@ -4,7 +4,7 @@
 //! - `mlp` is the multilayer perceptron, forward and backward. `packed` is its forward pass for a few
 //!   rows at a time, `input_gradient` its gradient by some of the inputs.
 //! - `gemm`, `transpose` and `layers` are the kernels, compiled for each instruction set
-//!   (`crate::simd`). `bfloat16` has the products of R20, `tiles` those of R22.
+//!   (`crate::simd`). `bfloat16` has the products of R20, `amx` those of R22.
 //! - `adam` is the optimiser. `ppo` is PPO's update of an actor and a critic, `sac` is SAC's of an
 //!   actor and two critics.
 //! - `acting` draws a policy's actions.
@@ -12,6 +12,8 @@
 
 mod acting;
 pub mod adam;
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod bfloat16;
 mod denormals;
 mod gemm;
@@ -23,13 +25,11 @@ pub mod ppo;
 pub mod sac;
 #[cfg(test)]
 mod tests;
-#[cfg(target_arch = "x86_64")]
-mod tiles;
 mod transpose;
 
 pub use acting::{ActionSampler, ActionsOut};
 pub(crate) use acting::{check_choices, check_log_std};
-pub use bfloat16::{Precision, has_bfloat16, has_tiles};
+pub use bfloat16::{Precision, has_amx, has_bfloat16};
 pub use denormals::FlushDenormals;
 pub use input_gradient::InputGradient;
 pub use mlp::{Activation, Activations, Mlp};

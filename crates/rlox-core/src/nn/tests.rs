@@ -76,6 +76,11 @@ fn sizes_that_wrap_are_no_sizes() {
     };
     let call = || gemm(5, 1, 1, a, Strided::rows(&[0.0], 1), &mut [0.0; 5]);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+    for precision in [Precision::Bfloat16, Precision::Bfloat16ByAmx] {
+        let b = Strided::rows(&[0.0; 1024], 32);
+        let call = || precision.product(33, 32, 32, a, b, &mut [0.0; 33 * 32]);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+    }
     // Here 15 * from_row + 16 wraps around to 15.
     let call = || transpose::transpose(16, 16, &[0.0; 16], usize::MAX / 15, &mut [0.0; 256], 16);
     assert!(std::panic::catch_unwind(call).is_err());
@@ -147,8 +152,12 @@ proptest! {
         transposed in any::<[bool; 2]>(),
         salt in any::<u64>(),
     ) {
-        let a = numbers(m * k, 1.0, salt);
-        let a = if transposed[0] { Strided::columns(&a, m) } else { Strided::rows(&a, k) };
+        let a = numbers((m + padding) * (k + padding), 1.0, salt);
+        let a = if transposed[0] {
+            Strided::columns(&a, m + padding)
+        } else {
+            Strided::rows(&a, k + padding)
+        };
         let b = numbers((n + padding) * (k + padding), 1.0, salt ^ 1);
         let b = if transposed[1] {
             Strided::columns(&b, k + padding)
@@ -174,10 +183,16 @@ proptest! {
             })
             .collect();
         at_every_level(|| {
-            let mut c = numbers(m * n, 1.0, salt ^ 2); // is overwritten
-            for precision in [Precision::Bfloat16, Precision::Bfloat16InTiles] {
+            for precision in [Precision::Bfloat16, Precision::Bfloat16ByAmx] {
+                // What an earlier product leaves in packed factors must not matter.
+                let nan = vec![f32::NAN; 64 * 320];
+                let (x, y) = (Strided::rows(&nan, 320), Strided::rows(&nan, 64));
+                precision.product(64, 64, 320, x, y, &mut vec![0.0; 64 * 64]);
+                let mut c = numbers(m * n + 64, 1.0, salt ^ 2); // the first m n are overwritten
+                let beyond = c[m * n..].to_vec();
                 precision.product(m, n, k, a, b, &mut c);
-                prop_assert!(all_close(&c, &expected, 1.0 + (k as f64).sqrt()));
+                prop_assert!(all_close(&c[..m * n], &expected, 1.0 + (k as f64).sqrt()));
+                prop_assert_eq!(&c[m * n..], &beyond[..]);
             }
             Ok(())
         })?;

@@ -5,8 +5,8 @@
 //! In both factors the terms 2p and 2p + 1 lie in one word, as in [`super::bfloat16`].
 //!
 //! Four tiles hold a block of `c`, 32 by 32, while the product runs over k. Both factors are packed in
-//! panels, of 32 rows of `a` or 32 columns of `b`. All of `a` is packed before, and one panel of `b` at a
-//! time, which stays in the first-level cache.
+//! panels, of 32 rows of `a` or 32 columns of `b`: first all of `a`, then one panel of `b` at a time. A
+//! panel of k terms has 64 k bytes, and stays in the first-level cache up to some 700 terms.
 #![allow(
     unsafe_code,
     reason = "Rust has no functions for these instructions, so they are written in assembly"
@@ -17,13 +17,13 @@ use std::cell::Cell;
 use std::sync::LazyLock;
 
 use super::bfloat16::x86::{pair_neighbours, pair_rows};
-use super::gemm::{FLOATS, Strided, last_of};
+use super::gemm::{FLOATS, Strided};
 use super::transpose::transpose;
 
 /// Rows and columns of a block of `c`; terms of a tile.
 const BLOCK: usize = 2 * FLOATS;
 
-/// Words in one line of the cache, so that no row of a tile lies in two lines.
+/// A line of the cache. A row of a tile is as long, and lies in one.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u32; FLOATS]);
@@ -33,15 +33,20 @@ thread_local! {
     static PACKED: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// Whether the processor has AMX for bfloat16, and Linux gave this process its registers.
+/// Whether the processor has AMX for bfloat16, and Linux gave this process its registers. From then on
+/// the stacks of its signal handlers must have room for them.
 pub(super) static GRANTED: LazyLock<bool> = LazyLock::new(|| {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         const AMX: u32 = 1 << 22 | 1 << 24; // AMX-BF16 and AMX-TILE, in leaf 7
         const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
         const XFEATURE_XTILEDATA: libc::c_long = 18;
-        if std::arch::x86_64::__cpuid_count(7, 0).edx & AMX == AMX {
-            // SAFETY: it asks for registers. Linux refuses where it cannot keep them for each thread.
+        #[allow(unused_unsafe, reason = "it is safe from Rust 1.94 on")]
+        // SAFETY: every x86-64 has CPUID, and who has AVX-512 has leaf 7.
+        let leaf = unsafe { std::arch::x86_64::__cpuid_count(7, 0) };
+        if leaf.edx & AMX == AMX {
+            // SAFETY: the call touches no memory of ours. It fails on kernels that do not know it, and
+            // where the stack of a signal handler is too small.
             let refused = unsafe {
                 libc::syscall(
                     libc::SYS_arch_prctl,
@@ -55,36 +60,28 @@ pub(super) static GRANTED: LazyLock<bool> = LazyLock::new(|| {
     false
 });
 
-/// The shapes of the tiles: sixteen rows of 64 bytes, in each of the eight registers.
+/// The shapes of the tiles: sixteen rows of 64 bytes in each of the eight registers, and nothing in those
+/// that the format leaves room for.
 #[repr(C, align(64))]
 struct Shapes {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
-    bytes_per_row: [u16; 16],
-    rows: [u8; 16],
+    bytes_per_row: [[u16; 8]; 2],
+    rows: [[u8; 8]; 2],
 }
 
-static SHAPES: Shapes = {
-    let (mut bytes_per_row, mut rows) = ([0; 16], [0; 16]);
-    let mut tile = 0;
-    while tile < 8 {
-        (bytes_per_row[tile], rows[tile]) = (64, 16);
-        tile += 1;
-    }
-    Shapes {
-        palette: 1,
-        start_row: 0,
-        reserved: [0; 14],
-        bytes_per_row,
-        rows,
-    }
+static SHAPES: Shapes = Shapes {
+    palette: 1,
+    start_row: 0,
+    reserved: [0; 14],
+    bytes_per_row: [[64; 8], [0; 8]],
+    rows: [[16; 8], [0; 8]],
 };
 
 /// [`super::gemm`] with factors of bfloat16, by AMX.
 ///
-/// Panics if a factor lies neither in rows nor in columns, or a slice is shorter than the shapes say. No
-/// dimension is 0.
+/// Each factor lies in rows or in columns, no dimension is 0, and no slice is shorter than the shapes say.
 ///
 /// # Safety
 /// [`GRANTED`] is true, and the processor has AVX512-BF16.
@@ -97,8 +94,6 @@ pub(super) unsafe fn product(
     b: Strided<'_>,
     c: &mut [f32],
 ) {
-    let c_last = last_of(m, n, n, 1);
-    assert!(c_last.is_some_and(|at| at < c.len()), "c is too short");
     let pairs = k.next_multiple_of(BLOCK) / 2;
     let panel = pairs * BLOCK;
     let mut lines = PACKED.take();
@@ -113,20 +108,16 @@ pub(super) unsafe fn product(
         if a.column == 1 {
             pack_terms(from, a.row, used, k, to, pairs);
         } else {
-            assert!(a.row == 1, "a is neither in rows nor in columns");
             pack_rows(from, a.column, used, k, room);
             transpose(pairs, BLOCK, as_floats(room), BLOCK, as_floats(to), pairs);
         }
     }
     let mut edge = [0.0; BLOCK * BLOCK];
-    // SAFETY: the caller has seen that the processor has the registers.
-    unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const SHAPES, options(nostack, readonly)) };
     for j in (0..n).step_by(BLOCK) {
         let (from, used) = (&b.data[j * b.column..], BLOCK.min(n - j));
         if b.column == 1 {
             pack_rows(from, b.row, used, k, packed_b);
         } else {
-            assert!(b.row == 1, "b is neither in rows nor in columns");
             pack_terms(from, b.column, used, k, room, pairs);
             transpose(
                 BLOCK,
@@ -136,6 +127,11 @@ pub(super) unsafe fn product(
                 as_floats(packed_b),
                 BLOCK,
             );
+        }
+        // SAFETY: the caller has seen that the process has the registers.
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &raw const SHAPES, clobber_abi("sysv64"),
+                options(nostack, readonly));
         }
         for (i, packed_a) in (0..m).step_by(BLOCK).zip(packed_a.chunks_exact(panel)) {
             let rows = BLOCK.min(m - i);
@@ -150,9 +146,15 @@ pub(super) unsafe fn product(
                 c[(i + r) * n + j..][..used].copy_from_slice(&sums[..used]);
             }
         }
+        // SAFETY: as above. A thread whose tiles are released is switched sooner.
+        unsafe {
+            asm!(
+                "tilerelease",
+                clobber_abi("sysv64"),
+                options(nostack, nomem)
+            )
+        };
     }
-    // SAFETY: as above.
-    unsafe { asm!("tilerelease", options(nostack, nomem)) };
     PACKED.set(lines);
 }
 
@@ -184,6 +186,7 @@ unsafe fn block(a: &[u32], b: &[u32], c: &mut [f32], ldc: usize) {
     let pairs = a.len() / BLOCK;
     assert!(pairs > 0 && pairs.is_multiple_of(FLOATS) && b.len() == a.len());
     assert!(c.len() >= (BLOCK - 1) * ldc + BLOCK);
+    let to = c.as_mut_ptr();
     // SAFETY: at each step the loop reads sixteen words of each row of `a`, and sixteen rows of `b`; the
     // first assertion says that there are whole steps of both. The second one is for what is written.
     unsafe {
@@ -216,8 +219,8 @@ unsafe fn block(a: &[u32], b: &[u32], c: &mut [f32], ldc: usize) {
             b = inout(reg) b.as_ptr() => _,
             b_row = in(reg) 4 * BLOCK,
             steps = inout(reg) pairs / FLOATS => _,
-            c = in(reg) c.as_mut_ptr(),
-            c_below = in(reg) c.as_mut_ptr().add(FLOATS * ldc),
+            c = in(reg) to,
+            c_below = in(reg) to.add(FLOATS * ldc),
             c_row = in(reg) 4 * ldc,
             out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
             out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,

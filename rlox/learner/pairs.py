@@ -17,7 +17,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from rlox.learner import switchboard
-from rlox.learner.native.sac_update import why_not_bfloat16, why_not_amx
+from rlox.learner.native.sac_update import why_not_amx, why_not_bfloat16
 from rlox.learner.pairing import Arm, Pair, Size, Workload
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout

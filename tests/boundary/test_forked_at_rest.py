@@ -35,11 +35,14 @@ def sac():
     rng = np.random.default_rng(1)
     def random(*shape): return rng.normal(size=shape).astype(np.float32)
     def learner(n): return random(n), np.zeros(n, np.float32), np.zeros(n, np.float32)
-    update = _core.SacUpdate((widths, "relu"), (([5, 8, 1], "relu"), ([5, 8, 1], "relu")))
-    n_critics, adam = 2 * (5 * 8 + 8 + 8 + 1), (1e-3, 0.9, 0.999, 1e-8, 1)
+    def size(widths): return sum((i + 1) * o for i, o in zip(widths, widths[1:]))
+    actor, critic = [4, 32, 32, 2], [5, 32, 32, 1]
+    # In bfloat16, by AMX where it is: Linux gives a process its registers.
+    update = _core.SacUpdate((actor, "relu"), ((critic, "relu"),) * 2, bfloat16=True, amx=True)
+    n_critics, adam = 2 * size(critic), (1e-3, 0.9, 0.999, 1e-8, 1)
     batch = {"obs": random(64, 4), "next_obs": random(64, 4), "action": random(64, 1),
              "reward": random(64), "terminated": np.zeros(64, bool)}
-    learners = learner(n_params), learner(n_critics), random(n_critics), learner(1)
+    learners = learner(size(actor)), learner(n_critics), random(n_critics), learner(1)
     found = update.update(
         *learners, batch, random(2, 64, 1), gamma=0.99, tau=0.01, target_entropy=-1.0,
         adams=(adam, adam, adam), threads=2,

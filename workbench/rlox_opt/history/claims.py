@@ -110,7 +110,7 @@ def check(path: Path) -> tuple[list[CheckedClaim], list[str]]:
             source = book.record[claim.record]
             if claim.record not in known:
                 try:
-                    told = figures.read(root / source.path)
+                    told = _with_commit(figures.read(root / source.path))
                 except FigureError as error:
                     raise NotReadError(root / source.path, str(error)) from error
                 known[claim.record] = told, [*_stale(root, source, told)]
@@ -218,6 +218,13 @@ def _loose(
 
 def _around(part: Passage, number: Number) -> str:
     return part.text[max(0, number.start - 25) : number.end + 25]
+
+
+def _with_commit(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record. One of `diff` names its commit `head`; of a working tree `diff` makes one."""
+    if "commit" in record or "head" not in record:
+        return record
+    return {**record, "commit": record["head"], "dirty": False}
 
 
 def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[str]:

@@ -201,6 +201,17 @@ def test_a_record_that_cannot_be_relied_on_is_stale(
     assert project.write(record=record | change).check()[0].stale == [said]
 
 
+def test_a_record_of_diff_is_of_its_head(project: Project) -> None:
+    """Whose commit is named `head`, and is never of uncommitted changes."""
+    of_diff = {name: told for name, told in RECORD.items() if name != "dirty"}
+    head = project.git("rev-parse", "HEAD").strip()
+    one, _ = project.write(record=of_diff | {"base": "0" * 40, "head": head}).check()
+    assert (one.commit, one.stale) == (head, [])
+    (project.root / "code.py").write_text("x = 2\n")
+    project.commit("changes what was measured")
+    assert project.check()[0].stale == ["older than a change of code.py:x"]
+
+
 def test_what_is_measured_must_be_there_or_nothing_would_ever_change(project: Project) -> None:
     (project.root / "code.py").rename(project.root / "elsewhere.py")
     assert "measures code.py, which is not there" in project.check()[0].stale

@@ -40,7 +40,7 @@ def quiet() -> Lines:
     ("arguments", "says"),
     [
         ([], ["ID", "all"]),
-        (["p99"], ["p99", "there are p1, p2, ", "r21, and all"]),
+        (["p99"], ["p99", "there are p1, p2, ", ", and all"]),
         (["p5", "r1", "--planted"], ["r1", "that builds differ in", "p1, p2, "]),
         (["--builds", "--planted"], ["--planted", "not allowed"]),
         (["p5", "--only", "p5"], ["--only p5", "--builds"]),

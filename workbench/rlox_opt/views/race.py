@@ -3,7 +3,7 @@ why."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rlox_opt.views import html, units
@@ -125,8 +125,6 @@ def _reached(row: Mapping[str, Any]) -> str:
 def _return(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return units.MISSING
-    return f"{found['mean']:,.1f}{_ends(found['ci95'])}"
-
-
-def _ends(ends: Sequence[float] | None) -> str:
-    return f" ({ends[0]:,.1f} to {ends[1]:,.1f})" if ends else ""
+    mean, ends = found["mean"], found["ci95"]
+    digits = ",.0f" if abs(mean) >= 100 else ",.1f"
+    return f"{mean:{digits}}" + (f" ({ends[0]:{digits}} to {ends[1]:{digits}})" if ends else "")

@@ -11,7 +11,8 @@ from rlox_opt.sampling.samples import Samples
 def folded(samples: Samples) -> str:
     """ "phase;inner phase;frame;…;frame microseconds" for each distinct stack, sorted.
 
-    Time is the samples' own, under the tool's slowdown. It is not rescaled to the plain run.
+    Time is the samples' own, under the tool's slowdown; py-spy's is without its stops of work. It
+    is not rescaled to the plain run.
     """
     stacks: Counter[str] = Counter()
     for sample in samples.samples:

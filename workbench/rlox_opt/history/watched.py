@@ -6,15 +6,14 @@ import signal
 import subprocess
 import time
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rlox_opt.harness.restarts import Worker
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.layers import Classifier
-from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.system.process import end
 from rlox_opt.system.scratch import scratch
@@ -25,7 +24,10 @@ _OF_A_COMMAND = 500  # Hz, since commands are short
 _BURST_S = 0.1  # of calls, after which the process is asked for more
 _ATTACHED_S = 0.5  # the time within which perf has begun to sample
 _WRITTEN_S = 60.0  # the time within which perf has written its samples
-_CALLS = "timed", "rlox_opt_prepared.py"  # the function, and its file, that calls a benchmark
+# The file and the function that calls a benchmark, and what it calls besides, to begin and to end
+# its block without garbage collection.
+_CALLS = "rlox_opt_prepared.py", ("timed",)
+_AROUND = "contextlib.py", ("helper", "__enter__", "__exit__")
 
 
 def unavailable(sampler: str) -> str | None:
@@ -140,8 +142,13 @@ def called(seen: Samples) -> Samples:
     inside = []
     for sample in seen.samples:
         for at in range(len(sample.frames) - 1, -1, -1):
-            frame: Any = sample.frames[at]
-            if frame.name == _CALLS[0] and frame.module.endswith(_CALLS[1]):
-                inside.append(sample._replace(frames=sample.frames[at + 1 :]))
+            if _is(sample.frames[at], _CALLS):
+                frames = sample.frames[at + 1 :]
+                if not (frames and _is(frames[0], _AROUND)):
+                    inside.append(sample._replace(frames=frames))
                 break
     return replace(seen, samples=inside)
+
+
+def _is(frame: Frame, of: tuple[str, Collection[str]]) -> bool:
+    return frame.module.endswith(of[0]) and frame.name in of[1]

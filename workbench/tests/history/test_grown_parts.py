@@ -115,3 +115,17 @@ def test_what_is_done_between_calls_is_left_out_with_the_frames_around_them() ->
     main, work = Frame("main", "/cache/inside/rlox_opt_side.py", 3), Frame("work", "/a/thing.py", 5)
     found = called(seen((1, "python", (main, harness, work)), (1, "python", (main, work))))
     assert [sample.frames for sample in found.samples] == [(work,)]
+
+
+@pytest.mark.parametrize("name", ["helper", "__enter__", "__exit__"])
+def test_what_the_harness_does_in_turn_with_calls_is_no_call_of_the_benchmark(name: str) -> None:
+    harness = Frame("timed", "/cache/inside/rlox_opt_prepared.py", 182)
+    without_gc = Frame(name, "/python/lib/python3.12/contextlib.py", 137)
+    of_the_benchmark = Frame("work", "/a/thing.py", 5)
+    found = called(
+        seen(
+            (1, "python", (harness, without_gc)),
+            (1, "python", (harness, of_the_benchmark, without_gc)),
+        )
+    )
+    assert [sample.frames for sample in found.samples] == [(of_the_benchmark, without_gc)]

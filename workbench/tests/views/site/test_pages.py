@@ -25,6 +25,7 @@ from rlox_opt.views.site.layout import (
     commit_path,
     data_path,
     diff_path,
+    prose,
 )
 from rlox_opt.views.site.model import History, read
 
@@ -243,6 +244,12 @@ def test_every_card_has_a_page_with_its_prediction(pages: Path) -> None:
     p5 = (pages / "optimisation/p5.html").read_text()
     assert "sample_256 at n = 1,000,000" in p5
     assert escape(made_up_history.NAMES[5]) in p5.replace("<wbr>", "")
+
+
+def test_what_a_card_has_between_backticks_is_code() -> None:
+    text = prose("\nLess than `a<b>` takes, or\n`tests/x.md`; a ` alone stays.")
+    code = "Less than <code>a&lt;b&gt;</code> takes, or\n<code>tests/x.md</code>; a ` alone stays."
+    assert text == code
 
 
 def test_publishing_again_writes_nothing(pages: Path, history: History) -> None:

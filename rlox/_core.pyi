@@ -158,6 +158,7 @@ def ppo_update(
     nvec: Sequence[int] | None = None,
     bits: bool = False,
     threads: int = 1,
+    fused: bool = True,
 ) -> tuple[tuple[float, float, float, float, float, float], int]: ...
 
 @disjoint_base
@@ -335,6 +336,7 @@ class SacUpdate:
         critics: tuple[_Shape, _Shape],
         bfloat16: bool = False,
         amx: bool = False,
+        fused: bool = True,
     ) -> SacUpdate: ...
     def update(
         self,

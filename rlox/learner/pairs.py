@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R22, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R23, the work that it changes, at its sizes.
 
 Each side is a real part of a trainer that was made with or without the optimisation, so what the
 switchboard chooses is tested as well. As in `rlox._laboratory.pairs` for the data plane, twins are
@@ -174,6 +174,16 @@ def _sac_update_in_bfloat16(on: Collection[str], size: Size, seed: int) -> Arm:
 def _sac_update_by_amx(on: Collection[str], size: Size, seed: int) -> Arm:
     """R22: as R20, which is on in both forms."""
     return _sac_update_by_values({"R9", "R20", *on}, size, seed)
+
+
+def _native_ppo_update(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R23: an update in Rust."""
+    return _ppo_update({"R9", *on}, size, seed)
+
+
+def _native_sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R23: an update in Rust."""
+    return _sac_update({"R9", *on}, size, seed)
 
 
 def _smooth(module: nn.Module) -> None:
@@ -377,6 +387,14 @@ PAIRS = {
                     why_not_amx,
                     {"batch_size": (32, 256)},  # fewer rows stay float32
                 )
+            ],
+        ),
+        Pair(
+            "R23",
+            0,
+            [
+                Workload("sac_update", _SAC_SIZES, _native_sac_update),
+                Workload("ppo_update", _UPDATES, _native_ppo_update),
             ],
         ),
     )

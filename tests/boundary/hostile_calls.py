@@ -68,7 +68,7 @@ class Calls(Arguments):
         if which == 3:
             critic = n(([n(5), n(6), n(1)], n("relu")))
             networks = [n(([3, n(6), 4], "tanh")), n((critic, CRITIC))]
-            return _core.SacUpdate, [*networks, n(r.random() < 0.5), n(r.random() < 0.5)], {}
+            return _core.SacUpdate, [*networks, *(n(r.random() < 0.5) for _ in range(3))], {}
         if which == 4:
             return _core.roundtrip, [self.array((5,), "f8")], {}
         small = [
@@ -165,7 +165,8 @@ class Calls(Arguments):
             order = a((2 * k,), "i8")
             names = ("clip_range", "ent_coef", "vf_coef", "max_grad_norm", "lr", "eps")
             settings = {name: n(0.1) for name in names} | {"betas": n((0.9, n(0.999)))}
-            settings |= {"batch_size": n(4), "normalize_advantage": n(True), "threads": n(1)}
+            settings |= {"batch_size": n(4), "normalize_advantage": n(True)}
+            settings |= {"threads": n(1), "fused": n(True)}
             for name in ("clip_range_vf", "target_kl"):
                 settings[name] = n(r.choice((None, 0.1)))
             if r.random() < 0.3:

@@ -111,6 +111,9 @@ pub(crate) fn moments<'x>(
 ///     As in ``torch.optim.Adam``.
 /// threads : int
 ///     Above 1, a second thread may compute the critic's side. The result is the same to the bit.
+/// fused : bool
+///     Whether biases and activations are computed with each part of a product as soon as that is
+///     finished. The result is the same to the bit.
 ///
 /// Returns
 /// -------
@@ -134,7 +137,7 @@ pub(crate) fn moments<'x>(
 #[pyfunction]
 #[pyo3(signature = (actor, critic, log_std, rollout, order, step, *, batch_size, clip_range,
     normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, clip_range_vf=None,
-    target_kl=None, nvec=None, bits=false, threads=1))]
+    target_kl=None, nvec=None, bits=false, threads=1, fused=true))]
 #[expect(clippy::too_many_arguments, reason = "those of the algorithm")]
 pub fn ppo_update<'py>(
     py: Python<'py>,
@@ -158,6 +161,7 @@ pub fn ppo_update<'py>(
     nvec: Option<List<usize>>,
     bits: bool,
     threads: usize,
+    fused: bool,
 ) -> PyResult<(Means, usize)> {
     let mut crossing = PPO_UPDATE.enter(0);
     only_one_kind(&nvec, log_std.is_some(), bits)?;
@@ -177,8 +181,8 @@ pub fn ppo_update<'py>(
             eps,
         },
     };
-    let actor_mlp = mlp("actor", &actor.0.0, &actor.1)?;
-    let critic_mlp = mlp("critic", &critic.0.0, &critic.1)?;
+    let actor_mlp = mlp("actor", &actor.0.0, &actor.1)?.fused(fused);
+    let critic_mlp = mlp("critic", &critic.0.0, &critic.1)?.fused(fused);
     let (of_actor, of_critic) = (pinned("actor", &actor.2), pinned("critic", &critic.2));
     let of_log_std = log_std.as_ref().map(|arrays| pinned("log_std", arrays));
     let [obs, actions, log_probs, advantages, returns] = &rollout;

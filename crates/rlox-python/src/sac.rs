@@ -52,16 +52,19 @@ impl SacUpdate {
     ///
     /// With `bfloat16`, factors of large products are rounded to bfloat16; `has_bfloat16` says whether the
     /// processor has instructions for that. With `amx` as well, AMX computes them where `has_amx()`.
+    /// With `fused`, biases and activations are computed with each part of a product as soon as that is
+    /// finished; the results are the same.
     ///
     /// Raises ValueError for an unknown activation or for widths that do not fit each other,
     /// MemoryError.
     #[new]
-    #[pyo3(signature = (actor, critics, bfloat16=false, amx=false))]
+    #[pyo3(signature = (actor, critics, bfloat16=false, amx=false, fused=true))]
     fn new(
         actor: NetworkShape,
         critics: (NetworkShape, NetworkShape),
         bfloat16: bool,
         amx: bool,
+        fused: bool,
     ) -> PyResult<Self> {
         let precision = match (bfloat16, amx) {
             (false, _) => Precision::Float32,
@@ -69,7 +72,7 @@ impl SacUpdate {
             (true, true) => Precision::Bfloat16ByAmx,
         };
         let network = |name, shape: &NetworkShape| {
-            mlp(name, &shape.0.0, &shape.1).map(|mlp| mlp.with(precision))
+            mlp(name, &shape.0.0, &shape.1).map(|mlp| mlp.with(precision).fused(fused))
         };
         let actor = network("actor", &actor)?;
         let critics = [

@@ -1,5 +1,7 @@
-"""PPO's gradient steps in Rust, on the trainer's own torch parameters (R9)."""
+"""PPO's gradient steps in Rust, on the trainer's own torch parameters (R9, R23)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -73,14 +75,16 @@ class NativeUpdate:
             with torch.no_grad():
                 rollout = rollout._replace(obs=self.see(rollout.obs))
         columns: Any = tuple(column.contiguous().numpy() for column in rollout)
-        with model.timing.add_time("native_update"):
+        before, most = int(self.flat.steps[0]), -(-n // model.batch_size) * model.n_epochs
+        self.flat.steps += most  # first, so that Ctrl-C during the update leaves the right number
+        with model.timing.add_time("native_update"), self._undone(most):
             figures, n_minibatches = _core.ppo_update(
                 self.actor,
                 self.critic,
                 self.log_std,
                 columns,
                 order.numpy(),
-                int(self.flat.steps[0]),
+                before,
                 batch_size=model.batch_size,
                 clip_range=model.clip_range,
                 normalize_advantage=model.normalize_advantage,
@@ -95,13 +99,23 @@ class NativeUpdate:
                 nvec=self.nvec,
                 bits=self.bits,
                 threads=model._update_threads,
+                fused="R23" in model.optimizations,
             )
-        self.flat.steps += n_minibatches
+        self.flat.steps += n_minibatches - most
         begun = min(n_minibatches // -(-n // model.batch_size) + 1, model.n_epochs)
         model._n_updates += begun
         if states:
             model._shuffle_generator.set_state(states[begun - 1])
         return figures if n_minibatches else None
+
+    @contextmanager
+    def _undone(self, steps: int) -> Iterator[None]:
+        """If Rust refuses the update in this block, so many steps of Adam were not made."""
+        try:
+            yield
+        except Exception:
+            self.flat.steps -= steps
+            raise
 
     def _epochs(self, model: "PPO", n: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """A permutation for each epoch. If `target_kl` may end the update early, also the

@@ -108,8 +108,8 @@ class NativeUpdate:
         self.watch.require_undisturbed()
 
         bfloat16 = "R20" in model.optimizations and why_not_bfloat16() is None
-        amx = "R22" in model.optimizations
-        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]), bfloat16, amx)
+        amx, fused = (id_ in model.optimizations for id_ in ("R22", "R23"))
+        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]), bfloat16, amx, fused)
         self.actor = Flat(actor.params, model.actor_optimizer)
         self.critics = Flat(critic_params, model.critic_optimizer)
         self.targets = Flat(target_params, None)

@@ -169,6 +169,25 @@ def test_what_was_saved_goes_on_on_either_path(
     assert steps[0] == steps[1] == 16
 
 
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, ValueError])
+def test_steps_of_adam_are_counted_whatever_ends_an_update(
+    ends: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ppo("categorical", native=True)
+    update, rollout = _core.ppo_update, make_rollout(model.policy, model.obs_dim, 700, seed=0)
+
+    def interrupted(*arguments: Any, **more: Any) -> None:
+        if ends is KeyboardInterrupt:  # which comes when the update is through
+            update(*arguments, **more)
+        raise ends
+
+    monkeypatch.setattr(_core, "ppo_update", interrupted)
+    with pytest.raises(ends):
+        model.train(rollout)
+    made = model.optimizer.state_dict()["state"][0]["step"]
+    assert made == (8 if ends is KeyboardInterrupt else 0)
+
+
 def test_threads_change_nothing() -> None:
     models = [ppo("categorical", native=True, batch_size=300) for _ in range(2)]
     rollout = make_rollout(models[0].policy, models[0].obs_dim, 1024, seed=0)

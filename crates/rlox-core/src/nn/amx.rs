@@ -18,6 +18,7 @@ use std::sync::LazyLock;
 
 use super::bfloat16::x86::{pair_neighbours, pair_rows};
 use super::gemm::{FLOATS, Strided};
+use super::layers::Epilogue;
 use super::transpose::transpose;
 
 /// Rows and columns of a block of `c`; terms of a tile.
@@ -93,6 +94,7 @@ pub(super) unsafe fn product(
     a: Strided<'_>,
     b: Strided<'_>,
     c: &mut [f32],
+    epilogue: Epilogue<'_>,
 ) {
     let pairs = k.next_multiple_of(BLOCK) / 2;
     let panel = pairs * BLOCK;
@@ -138,13 +140,14 @@ pub(super) unsafe fn product(
             if used == BLOCK && rows == BLOCK {
                 // SAFETY: the tiles have their shapes.
                 unsafe { block(packed_a, packed_b, &mut c[i * n + j..], n) };
-                continue;
+            } else {
+                // SAFETY: the same.
+                unsafe { block(packed_a, packed_b, &mut edge, BLOCK) };
+                for (r, sums) in edge.chunks_exact(BLOCK).take(rows).enumerate() {
+                    c[(i + r) * n + j..][..used].copy_from_slice(&sums[..used]);
+                }
             }
-            // SAFETY: the same.
-            unsafe { block(packed_a, packed_b, &mut edge, BLOCK) };
-            for (r, sums) in edge.chunks_exact(BLOCK).take(rows).enumerate() {
-                c[(i + r) * n + j..][..used].copy_from_slice(&sums[..used]);
-            }
+            epilogue.apply(c, n, i..i + rows, j..j + used);
         }
         // SAFETY: as above. A thread whose tiles are released is switched sooner.
         unsafe {

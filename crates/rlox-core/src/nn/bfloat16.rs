@@ -16,7 +16,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::gemm::FLOATS;
-use super::gemm::{Strided, gemm, last_of};
+use super::gemm::{Strided, check, gemm};
+use super::layers::Epilogue;
 #[cfg(target_arch = "x86_64")]
 use super::transpose::transpose;
 
@@ -62,47 +63,43 @@ impl Precision {
     /// Panics if a factor lies neither in rows nor in columns, or a slice is shorter than the shapes say.
     pub(super) fn product(
         self,
-        m: usize,
-        n: usize,
-        k: usize,
+        [m, n, k]: [usize; 3],
         a: Strided<'_>,
         b: Strided<'_>,
         c: &mut [f32],
+        epilogue: Epilogue<'_>,
     ) {
         if self == Self::Float32 || m.min(n).min(k) < LEAST {
-            return gemm(m, n, k, a, b, c);
+            return gemm(m, n, k, a, b, c, epilogue);
         }
-        let enough = |last: Option<usize>, len| last.is_some_and(|at| at < len);
-        let of_a = last_of(m, a.row, k, a.column);
-        assert!(enough(of_a, a.data.len()), "a is too short");
-        let of_b = last_of(k, b.row, n, b.column);
-        assert!(enough(of_b, b.data.len()), "b is too short");
-        assert!(enough(last_of(m, n, n, 1), c.len()), "c is too short");
-        let in_lines = [a, b].map(|of| of.row == 1 || of.column == 1);
-        assert!(in_lines == [true; 2], "neither in rows nor in columns");
+        check([m, n, k], a, b, c);
+        assert!(
+            a.row == 1 || a.column == 1,
+            "a is neither in rows nor in columns"
+        );
         #[cfg(target_arch = "x86_64")]
         if self == Self::Bfloat16ByAmx && has_amx() {
             // SAFETY: the processor has the instructions, and the process the registers.
-            return unsafe { super::amx::product(m, n, k, a, b, c) };
+            return unsafe { super::amx::product(m, n, k, a, b, c, epilogue) };
         }
         #[cfg(target_arch = "x86_64")]
         if has_bfloat16() {
             let mut rows;
-            let (b, ldb) = if b.column == 1 {
-                (b.data, b.row)
+            let b = if b.column == 1 {
+                b
             } else {
                 let ld = n.next_multiple_of(FLOATS);
                 rows = vec![0.0; k * ld];
                 transpose(n, k, b.data, b.column, &mut rows, ld);
-                (&rows[..], ld)
+                Strided::rows(&rows, ld)
             };
             // SAFETY: the processor has the instructions.
-            return unsafe { x86::product(m, n, k, a, b, ldb, c) };
+            return unsafe { x86::product(m, n, k, a, b, c, epilogue) };
         }
         let rounded = |values: &[f32]| values.iter().map(|&x| rounded(x)).collect::<Vec<_>>();
         let (of_a, of_b) = (rounded(a.data), rounded(b.data));
         let (a, b) = (Strided { data: &of_a, ..a }, Strided { data: &of_b, ..b });
-        gemm(m, n, k, a, b, c);
+        gemm(m, n, k, a, b, c, epilogue);
     }
 }
 
@@ -127,6 +124,7 @@ pub(super) mod x86 {
 
     use super::rounded;
     use crate::nn::gemm::{FLOATS, Strided};
+    use crate::nn::layers::Epilogue;
 
     /// Terms of a block at most. A panel of a block has 64 columns, and stays in the first-level cache.
     const K_BLOCK: usize = 128;
@@ -137,16 +135,17 @@ pub(super) mod x86 {
 
     /// [`super::gemm`] with factors of bfloat16.
     ///
-    /// `a` lies in rows or in columns, no dimension is 0, and no slice is shorter than the shapes say.
+    /// `a` lies in rows or in columns and `b` in rows, no dimension is 0, and no slice is shorter than the
+    /// shapes say.
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
     pub(super) fn product(
         m: usize,
         n: usize,
         k: usize,
         a: Strided<'_>,
-        b: &[f32],
-        ldb: usize,
+        b: Strided<'_>,
         c: &mut [f32],
+        epilogue: Epilogue<'_>,
     ) {
         let most = K_BLOCK.min(k).div_ceil(2);
         let (mut words, mut panel) = (vec![0; m * most], vec![0; most * WIDTH]);
@@ -169,13 +168,13 @@ pub(super) mod x86 {
             let adds = start > 0;
             for j in (0..n).step_by(WIDTH) {
                 let used = WIDTH.min(n - j);
-                let rows = &b[start * ldb + j..];
-                pair_rows(rows, ldb, depth, &zeros[..used], &mut panel, WIDTH);
+                let rows = &b.data[start * b.row + j..];
+                pair_rows(rows, b.row, depth, &zeros[..used], &mut panel, WIDTH);
                 let mut i = 0;
                 while i < m {
                     let words = &words[i * row..];
                     let to = &mut c[i * n + j..];
-                    i += match m - i {
+                    let rows = match m - i {
                         ROWS.. => {
                             tile::<ROWS>(words, row, column, &panel, pairs, to, n, used, adds)
                         }
@@ -183,6 +182,10 @@ pub(super) mod x86 {
                         2.. => tile::<2>(words, row, column, &panel, pairs, to, n, used, adds),
                         _ => tile::<1>(words, row, column, &panel, pairs, to, n, used, adds),
                     };
+                    if start + depth == k {
+                        epilogue.apply(c, n, i..i + rows, j..j + used);
+                    }
+                    i += rows;
                 }
             }
         }

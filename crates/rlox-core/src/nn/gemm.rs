@@ -19,6 +19,7 @@
 
 use std::cell::Cell;
 
+use super::layers::Epilogue;
 use super::mlp::grown;
 use super::transpose::transpose_body;
 use crate::simd::{Sixteen, kernel};
@@ -69,9 +70,29 @@ pub(super) fn last_of(rows: usize, row: usize, columns: usize, column: usize) ->
     (rows - 1).checked_mul(row)?.checked_add(in_row)
 }
 
+/// Panics if `c = a b` cannot be computed for these numbers of rows, columns and terms, each at least 1: if
+/// `b` lies neither in rows nor in columns, or a slice is shorter than that.
+#[inline(always)]
+pub(super) fn check([m, n, k]: [usize; 3], a: Strided<'_>, b: Strided<'_>, c: &[f32]) {
+    let enough = |last: Option<usize>, len| last.is_some_and(|at| at < len);
+    assert!(
+        enough(last_of(m, a.row, k, a.column), a.data.len()),
+        "a is too short"
+    );
+    assert!(
+        enough(last_of(k, b.row, n, b.column), b.data.len()),
+        "b is too short"
+    );
+    assert!(
+        b.column == 1 && b.row >= n || b.row == 1 && b.column >= k,
+        "b is neither in rows nor in columns"
+    );
+    assert!(enough(last_of(m, n, n, 1), c.len()), "c is too short");
+}
+
 kernel! {
-    /// `c = a b`. `a` is `[m, k]`, `b` `[k, n]`, `c` `[m, n]`. The elements of a row of `b`, or those of
-    /// a column, lie side by side.
+    /// `c = a b`, then `epilogue`, which each part of `c` gets as soon as it is finished. `a` is `[m, k]`,
+    /// `b` `[k, n]`, `c` `[m, n]`. The elements of a row of `b`, or those of a column, lie side by side.
     ///
     /// Panics if they do not, or a slice is shorter than that.
     pub(super) fn gemm(
@@ -81,6 +102,7 @@ kernel! {
         a: Strided<'_>,
         b: Strided<'_>,
         c: &mut [f32],
+        epilogue: Epilogue<'_>,
     ) = gemm_body;
 }
 
@@ -94,24 +116,16 @@ unsafe fn gemm_body<I: Sixteen>(
     a: Strided<'_>,
     b: Strided<'_>,
     c: &mut [f32],
+    epilogue: Epilogue<'_>,
 ) {
     if m == 0 || n == 0 {
         return;
     }
     if k == 0 {
         c[..m * n].fill(0.0);
-        return;
+        return epilogue.apply(c, n, 0..m, 0..n);
     }
-    let a_last = last_of(m, a.row, k, a.column);
-    assert!(a_last.is_some_and(|at| at < a.data.len()), "a is too short");
-    let b_last = last_of(k, b.row, n, b.column);
-    assert!(b_last.is_some_and(|at| at < b.data.len()), "b is too short");
-    assert!(
-        b.column == 1 && b.row >= n || b.row == 1 && b.column >= k,
-        "b is neither in rows nor in columns"
-    );
-    let c_last = last_of(m, n, n, 1);
-    assert!(c_last.is_some_and(|at| at < c.len()), "c is too short");
+    check([m, n, k], a, b, c);
     let mut packed = PANEL.take();
     let mut edge = vec![
         0.0;
@@ -133,6 +147,11 @@ unsafe fn gemm_body<I: Sixteen>(
             depth,
             a,
             accumulate: start > 0,
+            epilogue: if start + depth < k {
+                Epilogue::None
+            } else {
+                epilogue
+            },
         };
         let b = Strided {
             data: &b.data[start * b.row..],
@@ -210,6 +229,8 @@ struct Block<'a> {
     a: Strided<'a>,
     /// Whether `c` holds the sums over the blocks before.
     accumulate: bool,
+    /// What follows this block.
+    epilogue: Epilogue<'a>,
 }
 
 impl Block<'_> {
@@ -294,21 +315,22 @@ impl Block<'_> {
             // SAFETY: the caller has seen that the processor has the instructions of `I`; `rows` gives
             // only tiles with i + R <= m.
             unsafe { self.tile::<I, R, V>(panel, ld, i, c, self.n, self.accumulate) };
-            return R;
-        }
-        // SAFETY: as above.
-        unsafe { self.tile::<I, R, V>(panel, ld, i, edge, width, false) };
-        for r in 0..R {
-            let start = (i + r) * self.n + j;
-            let (to, sums) = (&mut c[start..start + used], &edge[r * width..][..used]);
-            for l in 0..used {
-                to[l] = if self.accumulate {
-                    to[l] + sums[l]
-                } else {
-                    sums[l]
-                };
+        } else {
+            // SAFETY: as above.
+            unsafe { self.tile::<I, R, V>(panel, ld, i, edge, width, false) };
+            for r in 0..R {
+                let start = (i + r) * self.n + j;
+                let (to, sums) = (&mut c[start..start + used], &edge[r * width..][..used]);
+                for l in 0..used {
+                    to[l] = if self.accumulate {
+                        to[l] + sums[l]
+                    } else {
+                        sums[l]
+                    };
+                }
             }
         }
+        self.epilogue.apply(c, self.n, i..i + R, j..j + used);
         R
     }
 
@@ -332,7 +354,7 @@ impl Block<'_> {
         debug_assert!(i + R <= self.m);
         let Strided { data, row, column } = self.a;
         // SAFETY: the caller has seen that the processor has the instructions of `I`. The first two
-        // assertions say that the panel and `c` are long enough. `gemm_body` has asserted that `a`
+        // assertions say that the panel and `c` are long enough. `gemm_body` has checked that `a`
         // holds m rows of k columns, of which this block has `depth`: here i + r < m and p < depth.
         unsafe {
             let mut sums = [[I::splat(0.0); V]; R];

@@ -2,8 +2,9 @@
 //! of Q(s, a) by a, so neither the gradient by s nor that by the parameters is needed.
 
 use super::gemm::Strided;
+use super::layers::Epilogue;
 use super::mlp::grown;
-use super::{Activation, Activations, Mlp, layers};
+use super::{Activations, Mlp};
 use crate::RloxError;
 use crate::memory::reserve;
 
@@ -56,16 +57,14 @@ impl Mlp {
             let below = grown(delta_below, rows.len() * width);
             let weight = &params[start + from..start + n_in * n_out];
             let (a, b) = (Strided::rows(delta, n_out), Strided::rows(weight, n_in));
-            self.precision
-                .product(rows.len(), width, n_out, a, b, below);
+            let shape = [rows.len(), width, n_out];
+            self.precision.product(shape, a, b, below, Epilogue::None);
             if layer > 0 {
                 let outputs = &acts.layers[layer - 1];
                 for (delta, &row) in below.chunks_exact_mut(width).zip(rows) {
                     let y = &outputs[row * width..(row + 1) * width];
-                    match self.activation {
-                        Activation::Tanh => layers::times_tanh_derivative(delta, y),
-                        Activation::Relu => layers::times_relu_derivative(delta, y),
-                    }
+                    let derivative = self.activation.derivative(y);
+                    derivative.apply(delta, width, 0..1, 0..width);
                 }
             }
             std::mem::swap(delta, delta_below);

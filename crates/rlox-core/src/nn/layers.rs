@@ -9,6 +9,8 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
+use std::ops::Range;
+
 use super::bfloat16::Precision;
 use super::gemm::{FLOATS, Strided};
 use super::mlp::grown;
@@ -131,24 +133,68 @@ fn sum_of(lanes: [f32; FLOATS]) -> f32 {
     (quarters[0] + quarters[2]) + (quarters[1] + quarters[3])
 }
 
-kernel! {
-    /// `y += bias` for each row of `y`, `[rows, out]`; `bias` is `[out]`.
-    pub(super) fn add_bias(y: &mut [f32], bias: &[f32]) = add_bias_body;
+/// What a pass of a network does with the result of a product, element by element.
+#[derive(Clone, Copy)]
+pub(super) enum Epilogue<'a> {
+    /// Nothing.
+    None,
+    /// `y += bias` in each row; `bias` has an element for each column.
+    Bias(&'a [f32]),
+    /// `y = tanh(y + bias)`.
+    BiasTanh(&'a [f32]),
+    /// `y = max(y + bias, 0)`.
+    BiasRelu(&'a [f32]),
+    /// `y *= 1 - of²`: backpropagation through tanh, whose outputs were `of`, `[rows, columns]`.
+    TanhDerivative(&'a [f32]),
+    /// `y = 0` where `of` is 0: backpropagation through ReLU, whose outputs were `of`.
+    ReluDerivative(&'a [f32]),
+}
+
+impl Epilogue<'_> {
+    /// Does it to these rows and columns of the result `c`, whose rows have `n` elements.
+    pub(super) fn apply(self, c: &mut [f32], n: usize, rows: Range<usize>, columns: Range<usize>) {
+        if rows.is_empty() || columns.is_empty() {
+            return;
+        }
+        let part = rows.start * n + columns.start..(rows.end - 1) * n + columns.end;
+        let y = &mut c[part.clone()];
+        // Whole rows side by side are one row where no column has a number of its own.
+        let whole = columns.len() == n;
+        let (ld, width) = if whole {
+            (y.len(), y.len())
+        } else {
+            (n, columns.len())
+        };
+        match self {
+            Self::None => {}
+            Self::Bias(bias) => add_bias(y, n, &bias[columns]),
+            Self::BiasTanh(bias) => add_bias_tanh(y, n, &bias[columns]),
+            Self::BiasRelu(bias) => add_bias_relu(y, n, &bias[columns]),
+            Self::TanhDerivative(of) => times_tanh_derivative(y, &of[part], ld, width),
+            Self::ReluDerivative(of) => times_relu_derivative(y, &of[part], ld, width),
+        }
+    }
 }
 
 kernel! {
-    /// `y = tanh(y + bias)` for each row.
-    pub(super) fn add_bias_tanh(y: &mut [f32], bias: &[f32]) = add_bias_tanh_body;
+    /// `y += bias` in each row; rows of `y` are `ld` apart and as long as `bias`.
+    fn add_bias(y: &mut [f32], ld: usize, bias: &[f32]) = add_bias_body;
 }
 
 kernel! {
-    /// `y = max(y + bias, 0)` for each row.
-    pub(super) fn add_bias_relu(y: &mut [f32], bias: &[f32]) = add_bias_relu_body;
+    /// `y = tanh(y + bias)`, as [`add_bias`].
+    fn add_bias_tanh(y: &mut [f32], ld: usize, bias: &[f32]) = add_bias_tanh_body;
+}
+
+kernel! {
+    /// `y = max(y + bias, 0)`, as [`add_bias`].
+    fn add_bias_relu(y: &mut [f32], ld: usize, bias: &[f32]) = add_bias_relu_body;
 }
 
 #[inline(always)]
-fn add_bias_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
-    for row in y.chunks_exact_mut(bias.len()) {
+fn add_bias_body<I: Instructions>(y: &mut [f32], ld: usize, bias: &[f32]) {
+    for row in y.chunks_mut(ld) {
+        let row = &mut row[..bias.len()];
         for i in 0..bias.len() {
             row[i] += bias[i];
         }
@@ -156,8 +202,9 @@ fn add_bias_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
 }
 
 #[inline(always)]
-fn add_bias_tanh_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
-    for row in y.chunks_exact_mut(bias.len()) {
+fn add_bias_tanh_body<I: Instructions>(y: &mut [f32], ld: usize, bias: &[f32]) {
+    for row in y.chunks_mut(ld) {
+        let row = &mut row[..bias.len()];
         for i in 0..bias.len() {
             row[i] = tanh_one::<I>(row[i] + bias[i]);
         }
@@ -165,8 +212,9 @@ fn add_bias_tanh_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
 }
 
 #[inline(always)]
-fn add_bias_relu_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
-    for row in y.chunks_exact_mut(bias.len()) {
+fn add_bias_relu_body<I: Instructions>(y: &mut [f32], ld: usize, bias: &[f32]) {
+    for row in y.chunks_mut(ld) {
+        let row = &mut row[..bias.len()];
         for i in 0..bias.len() {
             let y = row[i] + bias[i];
             // NaN stays NaN, as in torch. `y.max(0.0)` would make 0 of it.
@@ -176,28 +224,44 @@ fn add_bias_relu_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
 }
 
 kernel! {
-    /// `delta *= 1 - y²`: backpropagation through tanh, whose outputs were `y`.
-    pub(super) fn times_tanh_derivative(delta: &mut [f32], y: &[f32]) = times_tanh_derivative_body;
+    /// `delta *= 1 - y²`; rows of both are `ld` apart, and `width` elements long.
+    fn times_tanh_derivative(delta: &mut [f32], y: &[f32], ld: usize, width: usize)
+        = times_tanh_derivative_body;
 }
 
 kernel! {
-    /// `delta = 0` where `y` is 0: backpropagation through ReLU, whose outputs were `y`.
-    pub(super) fn times_relu_derivative(delta: &mut [f32], y: &[f32]) = times_relu_derivative_body;
+    /// `delta = 0` where `y` is 0, as [`times_tanh_derivative`].
+    fn times_relu_derivative(delta: &mut [f32], y: &[f32], ld: usize, width: usize)
+        = times_relu_derivative_body;
 }
 
 #[inline(always)]
-fn times_tanh_derivative_body<I: Instructions>(delta: &mut [f32], y: &[f32]) {
-    let y = &y[..delta.len()];
-    for i in 0..delta.len() {
-        delta[i] *= I::mul_add(-y[i], y[i], 1.0);
+fn times_tanh_derivative_body<I: Instructions>(
+    delta: &mut [f32],
+    y: &[f32],
+    ld: usize,
+    width: usize,
+) {
+    for (delta, y) in delta.chunks_mut(ld).zip(y.chunks(ld)) {
+        let (delta, y) = (&mut delta[..width], &y[..width]);
+        for i in 0..width {
+            delta[i] *= I::mul_add(-y[i], y[i], 1.0);
+        }
     }
 }
 
 #[inline(always)]
-fn times_relu_derivative_body<I: Instructions>(delta: &mut [f32], y: &[f32]) {
-    let y = &y[..delta.len()];
-    for i in 0..delta.len() {
-        delta[i] = if y[i] <= 0.0 { 0.0 } else { delta[i] };
+fn times_relu_derivative_body<I: Instructions>(
+    delta: &mut [f32],
+    y: &[f32],
+    ld: usize,
+    width: usize,
+) {
+    for (delta, y) in delta.chunks_mut(ld).zip(y.chunks(ld)) {
+        let (delta, y) = (&mut delta[..width], &y[..width]);
+        for i in 0..width {
+            delta[i] = if y[i] <= 0.0 { 0.0 } else { delta[i] };
+        }
     }
 }
 
@@ -261,14 +325,15 @@ pub(super) fn weight_gradient(
     room: &mut Vec<f32>,
     grad: &mut [f32],
 ) {
+    let none = Epilogue::None;
     if !is_transposed(n_in, n_out) {
         let (a, b) = (Strided::columns(delta, n_out), Strided::rows(x, n_in));
-        precision.product(n_out, n_in, rows, a, b, grad);
+        precision.product([n_out, n_in, rows], a, b, grad, none);
         return;
     }
     let transposed = grown(room, n_in * n_out);
     let (a, b) = (Strided::columns(x, n_in), Strided::rows(delta, n_out));
-    precision.product(n_in, n_out, rows, a, b, transposed);
+    precision.product([n_in, n_out, rows], a, b, transposed, none);
     for (o, grad) in grad.chunks_exact_mut(n_in).enumerate() {
         for (i, grad) in grad.iter_mut().enumerate() {
             *grad = transposed[i * n_out + o];

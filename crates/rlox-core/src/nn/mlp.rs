@@ -5,7 +5,7 @@
 
 use super::bfloat16::Precision;
 use super::gemm::{FLOATS, Strided};
-use super::layers;
+use super::layers::{self, Epilogue};
 use crate::RloxError;
 use crate::memory::reserve;
 
@@ -18,6 +18,16 @@ pub enum Activation {
     Relu,
 }
 
+impl Activation {
+    /// What backpropagation through the activation does, whose outputs were `of`.
+    pub(super) fn derivative(self, of: &[f32]) -> Epilogue<'_> {
+        match self {
+            Self::Tanh => Epilogue::TanhDerivative(of),
+            Self::Relu => Epilogue::ReluDerivative(of),
+        }
+    }
+}
+
 /// The shape of a network: linear layers, with the same activation after each but the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mlp {
@@ -25,6 +35,8 @@ pub struct Mlp {
     pub(super) activation: Activation,
     /// Of the products of [`Mlp::forward`], [`Mlp::backward`] and [`Mlp::input_gradient`].
     pub(super) precision: Precision,
+    /// Whether epilogues are fused into the products of [`Mlp::forward`] and [`Mlp::backward`].
+    fused: bool,
 }
 
 /// What [`Mlp::forward`] leaves for [`Mlp::backward`], and the memory of both, kept between calls.
@@ -109,12 +121,20 @@ impl Mlp {
             widths: widths.to_vec(),
             activation,
             precision: Precision::Float32,
+            fused: true,
         })
     }
 
     /// The same network with products of this precision.
     pub fn with(self, precision: Precision) -> Self {
         Self { precision, ..self }
+    }
+
+    /// The same network with R23 on or off: whether bias and activation, or its derivative, are computed
+    /// with each part of a product as soon as that is finished, or after the product. The results are the
+    /// same to the bit.
+    pub fn fused(self, fused: bool) -> Self {
+        Self { fused, ..self }
     }
 
     pub(super) fn activation(&self) -> Activation {
@@ -166,16 +186,17 @@ impl Mlp {
             let (weight, tail) = rest.split_at(n_in * n_out);
             let (bias, tail) = tail.split_at(n_out);
             rest = tail;
+            let epilogue = match self.activation {
+                _ if layer + 1 == n_layers => Epilogue::Bias(bias),
+                Activation::Tanh => Epilogue::BiasTanh(bias),
+                Activation::Relu => Epilogue::BiasRelu(bias),
+            };
             if rows < PRODUCTS_PAY || is_narrow(n_out) {
                 layers::dots(input, weight, n_in, output);
+                epilogue.apply(output, n_out, 0..rows, 0..n_out);
             } else {
                 let (a, b) = (Strided::rows(input, n_in), Strided::columns(weight, n_in));
-                self.precision.product(rows, n_out, n_in, a, b, output);
-            }
-            match self.activation {
-                _ if layer + 1 == n_layers => layers::add_bias(output, bias),
-                Activation::Tanh => layers::add_bias_tanh(output, bias),
-                Activation::Relu => layers::add_bias_relu(output, bias),
+                self.product([rows, n_out, n_in], a, b, output, epilogue);
             }
         }
         &acts.layers[n_layers - 1]
@@ -233,12 +254,26 @@ impl Mlp {
                 Strided::rows(delta_here, n_out),
                 Strided::rows(weight, n_in),
             );
-            self.precision.product(rows, n_in, n_out, a, b, below);
-            match self.activation {
-                Activation::Tanh => layers::times_tanh_derivative(below, input),
-                Activation::Relu => layers::times_relu_derivative(below, input),
-            }
+            let derivative = self.activation.derivative(input);
+            self.product([rows, n_in, n_out], a, b, below, derivative);
             std::mem::swap(delta, delta_below);
         }
+    }
+
+    /// `c = a b`, then the epilogue; `shape` has the numbers of rows, columns and terms.
+    fn product(
+        &self,
+        shape: [usize; 3],
+        a: Strided<'_>,
+        b: Strided<'_>,
+        c: &mut [f32],
+        epilogue: Epilogue<'_>,
+    ) {
+        if self.fused {
+            return self.precision.product(shape, a, b, c, epilogue);
+        }
+        self.precision.product(shape, a, b, c, Epilogue::None);
+        let [rows, n, _] = shape;
+        epilogue.apply(c, n, 0..rows, 0..n);
     }
 }

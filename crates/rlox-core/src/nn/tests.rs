@@ -6,8 +6,11 @@
 use proptest::prelude::*;
 
 use super::gemm::{Strided, gemm};
+use super::layers::Epilogue;
 use super::*;
 use crate::simd::at_every_level;
+
+const NONE: Epilogue<'_> = Epilogue::None;
 
 /// Pseudo-random numbers in [-scale, scale); `salt` is their seed.
 pub(super) fn numbers(n: usize, scale: f32, salt: u64) -> Vec<f32> {
@@ -74,11 +77,11 @@ fn sizes_that_wrap_are_no_sizes() {
         row: 1 << 62,
         column: 1,
     };
-    let call = || gemm(5, 1, 1, a, Strided::rows(&[0.0], 1), &mut [0.0; 5]);
+    let call = || gemm(5, 1, 1, a, Strided::rows(&[0.0], 1), &mut [0.0; 5], NONE);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
     for precision in [Precision::Bfloat16, Precision::Bfloat16ByAmx] {
         let b = Strided::rows(&[0.0; 1024], 32);
-        let call = || precision.product(33, 32, 32, a, b, &mut [0.0; 33 * 32]);
+        let call = || precision.product([33, 32, 32], a, b, &mut [0.0; 33 * 32], NONE);
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
     }
     // Here 15 * from_row + 16 wraps around to 15.
@@ -137,7 +140,7 @@ proptest! {
             .collect();
         at_every_level(|| {
             let mut c = numbers(m * n, 1.0, salt ^ 2); // is overwritten
-            gemm(m, n, k, a, b, &mut c);
+            gemm(m, n, k, a, b, &mut c, NONE);
             prop_assert!(all_close(&c, &expected, 1.0 + (k as f64).sqrt()));
             Ok(())
         })?;
@@ -187,10 +190,10 @@ proptest! {
                 // What an earlier product leaves in packed factors must not matter.
                 let nan = vec![f32::NAN; 64 * 320];
                 let (x, y) = (Strided::rows(&nan, 320), Strided::rows(&nan, 64));
-                precision.product(64, 64, 320, x, y, &mut vec![0.0; 64 * 64]);
+                precision.product([64, 64, 320], x, y, &mut vec![0.0; 64 * 64], NONE);
                 let mut c = numbers(m * n + 64, 1.0, salt ^ 2); // the first m n are overwritten
                 let beyond = c[m * n..].to_vec();
-                precision.product(m, n, k, a, b, &mut c);
+                precision.product([m, n, k], a, b, &mut c, NONE);
                 prop_assert!(all_close(&c[..m * n], &expected, 1.0 + (k as f64).sqrt()));
                 prop_assert_eq!(&c[m * n..], &beyond[..]);
             }
@@ -219,6 +222,35 @@ proptest! {
             mlp.backward(&params, &x, rows, &mut acts, &grad_out, &mut grad);
             let scale = oracle.scale * (1.0 + rows as f64);
             prop_assert!(oracle.bend <= BEND || all_close(&grad, &oracle.grad, scale));
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn fused_epilogues_are_those_after_the_product_to_the_bit(
+        widths in proptest::collection::vec(1usize..200, 2..5),
+        tanh in any::<bool>(),
+        rows in 0usize..70,
+        salt in any::<u64>(),
+    ) {
+        let activation = if tanh { Activation::Tanh } else { Activation::Relu };
+        let one = Mlp::new(&widths, activation).unwrap();
+        let params = numbers(one.n_params(), 0.3, salt);
+        let x = numbers(rows * widths[0], 1.0, salt ^ 1);
+        let grad_out = numbers(rows * one.n_outputs(), 1.0, salt ^ 2);
+        at_every_level(|| {
+            for precision in [Precision::Float32, Precision::Bfloat16, Precision::Bfloat16ByAmx] {
+                let [before, after] = [false, true].map(|fused| {
+                    let mlp = one.clone().with(precision).fused(fused);
+                    let mut acts = Activations::default();
+                    let outputs = mlp.forward(&params, &x, rows, &mut acts).to_vec();
+                    let mut grad = vec![1.0; mlp.n_params()]; // is overwritten
+                    mlp.backward(&params, &x, rows, &mut acts, &grad_out, &mut grad);
+                    let numbers = [outputs, grad].concat();
+                    numbers.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                });
+                prop_assert_eq!(before, after);
+            }
             Ok(())
         })?;
     }

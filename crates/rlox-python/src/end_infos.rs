@@ -14,7 +14,9 @@ use crate::env::VecEnv;
 type Of<'py> = Bound<'py, PyAny>;
 
 /// The infos of a step for same-step autoreset: a dictionary that fills itself when one of its methods
-/// is first called. A copy of it, and what a pickle holds, is a plain dictionary.
+/// is first called. A copy of it, and what a pickle holds, is a plain dictionary. Code in C that looks
+/// into a dictionary without calling its methods, as `json.dumps` does, may find it empty until then;
+/// `dict(infos)` is a plain one.
 #[pyclass(module = "rlox._core", extends = PyDict, mapping, frozen)]
 pub(crate) struct EndInfos {
     env: Py<VecEnv>,

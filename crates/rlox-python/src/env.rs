@@ -22,7 +22,7 @@ use crate::end_infos::EndInfos;
 use crate::errors::{reserved, to_py};
 use crate::lent::Envs;
 use crate::names::names;
-use crate::numbers::List;
+use crate::numbers::{List, size};
 use crate::recycled_steps::RecycledSteps;
 
 /// The ids of the environments that run natively, in Rust.
@@ -96,8 +96,8 @@ impl VecEnv {
     /// Raises ValueError for an id that is not built in, for no environments or more than there is
     /// memory for, and for a seed of 2**128 - n_envs or more.
     #[new]
-    fn new(env_id: &str, n_envs: usize, seed: u128) -> PyResult<Self> {
-        Self::with_forms(env_id, n_envs, seed, ROOM, P28)
+    fn new(env_id: &str, n_envs: i64, seed: u128) -> PyResult<Self> {
+        Self::with_forms(env_id, size("n_envs", n_envs)?, seed, ROOM, P28)
     }
 
     /// The space of one environment's observations: the number n of a discrete space, the arrays (low,

@@ -13,6 +13,7 @@ use crate::crossing::COLLECT_ROLLOUT;
 use crate::env::VecEnv;
 use crate::errors::{reserved, to_py};
 use crate::nn::{NetworkWithParams, mlp};
+use crate::numbers::size;
 
 /// Collects ``n_steps`` of an MLP policy in native environments, from their present states: both
 /// networks, sampling, log-probabilities, stepping and GAE. The GIL is released meanwhile.
@@ -55,14 +56,14 @@ use crate::nn::{NetworkWithParams, mlp};
 /// Raises
 /// ------
 /// ValueError
-///     A wrong shape, a number out of range, an output of the networks that is not finite, arrays that
-///     share memory with one that is written to.
+///     A wrong shape, a number out of range, more steps than there is memory for, an output of the
+///     networks that is not finite, arrays that share memory with one that is written to.
 /// TypeError
 ///     An argument that is no array, or has another dtype.
 /// RuntimeError
 ///     The environments were never reset, or are in use.
 /// MemoryError
-///     There is no memory for so many steps.
+///     There is no memory for the results.
 #[pyfunction]
 #[pyo3(signature = (
     env, actor, critic, log_std, n_steps, gamma, gae_lambda, stream, running, noise=None,
@@ -78,7 +79,7 @@ pub fn collect_rollout<'py>(
     actor: NetworkWithParams<'py>,
     critic: NetworkWithParams<'py>,
     log_std: &Bound<'py, PyAny>,
-    n_steps: usize,
+    n_steps: i64,
     gamma: f64,
     gae_lambda: f64,
     stream: (u64, u64),
@@ -87,6 +88,7 @@ pub fn collect_rollout<'py>(
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let mut crossing = COLLECT_ROLLOUT.enter(0);
+    let n_steps = size("n_steps", n_steps)?;
     let env = env.get();
     let running = (
         Pinned::new("running[0]", &running.0),

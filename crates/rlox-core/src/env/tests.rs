@@ -333,6 +333,13 @@ fn mistakes_are_named() {
         })
         .contains("NaN")
     );
+    assert!(
+        reset(Reset {
+            bounds: Some(&[(-1e308, 1e308); 4]),
+            ..all
+        })
+        .contains("finite difference")
+    );
 
     let mut env = cartpoles(1, 0);
     let torque = Actions::Continuous(&[0.0]);

@@ -146,8 +146,8 @@ impl<S: Stepping> VecEnv<S> {
     /// Starts new episodes, and returns the observations of all environments.
     ///
     /// # Errors
-    /// If a length does not fit, bounds are not finite or not in ascending order, or the mask leaves out
-    /// an environment that was never reset. Then nothing is reset.
+    /// If a length does not fit, bounds are not in ascending order or have no finite difference, or the
+    /// mask leaves out an environment that was never reset. Then nothing is reset.
     pub fn reset(&mut self, how: Reset<'_>) -> Result<&S::Obs, RloxError> {
         let n_envs = self.n_envs;
         let bounds = how.bounds.unwrap_or(self.kind.initial_bounds);
@@ -156,11 +156,13 @@ impl<S: Stepping> VecEnv<S> {
         check_len("bounds", bounds.len(), self.kind.initial_bounds.len())?;
         if let Some((low, high)) = bounds
             .iter()
-            .find(|(low, high)| !(low <= high && low.is_finite() && high.is_finite()))
+            .find(|(low, high)| !(low <= high && (high - low).is_finite()))
         {
             return Err(RloxError::argument(
                 "bounds",
-                format!("are {low} and {high}, expected finite numbers in ascending order"),
+                format!(
+                    "are {low} and {high}, expected numbers in ascending order with a finite difference"
+                ),
             ));
         }
         if !self.started && how.mask.is_some_and(|mask| mask.contains(&false)) {

@@ -28,7 +28,7 @@ use crate::numbers::{seed as convert_seed, size};
 /// ----------
 /// capacity : int
 ///     How many transitions the buffer holds; a push to a full one overwrites the oldest. Memory is
-///     reserved at once, and used as the buffer fills.
+///     reserved at once, and used as the buffer fills, all but up to 40 bytes of each transition.
 /// obs_dim, act_dim : int
 ///     Elements of a flattened observation and action.
 /// alpha : float, at least 0
@@ -173,7 +173,7 @@ impl PrioritizedReplayBuffer {
     /// Raises
     /// ------
     /// ValueError
-    ///     A batch size below 1.
+    ///     A batch size below 1, or above what any memory holds.
     /// RuntimeError
     ///     An empty buffer, or one where every priority is zero.
     /// MemoryError

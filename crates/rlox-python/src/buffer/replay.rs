@@ -21,7 +21,7 @@ use crate::numbers::{seed as convert_seed, size};
 /// ----------
 /// capacity : int
 ///     How many transitions the buffer holds; a push to a full one overwrites the oldest. Memory is
-///     reserved at once, and used as the buffer fills.
+///     reserved at once, and used as the buffer fills, all but a few bytes of each transition.
 /// obs_dim, act_dim : int
 ///     Elements of a flattened observation and action.
 /// obs_dtype : "float32" or "uint8"
@@ -156,7 +156,7 @@ impl ReplayBuffer {
     /// Raises
     /// ------
     /// ValueError
-    ///     A batch size below 1.
+    ///     A batch size below 1, or above what any memory holds.
     /// RuntimeError
     ///     An empty buffer.
     /// MemoryError

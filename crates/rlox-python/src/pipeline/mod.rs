@@ -25,6 +25,7 @@ use crate::crossing::{COLLECTOR_START, COLLECTOR_TAKE, Crossing};
 use crate::env::VecEnv;
 use crate::errors::to_py;
 use crate::lock::{self, Busy, left_behind, process};
+use crate::numbers::size;
 use policy::PyPolicy;
 pub use python_rollout::collect_python_rollout;
 
@@ -80,10 +81,11 @@ impl AsyncCollector {
         env: Bound<'_, VecEnv>,
         act: Py<PyAny>,
         value: Py<PyAny>,
-        n_steps: usize,
+        n_steps: i64,
         gamma: f64,
         gae_lambda: f64,
     ) -> PyResult<Self> {
+        let n_steps = size("n_steps", n_steps)?;
         let how = Collect {
             n_steps,
             gamma,

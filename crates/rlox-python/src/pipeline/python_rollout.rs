@@ -17,7 +17,7 @@ use crate::crossing::{COLLECT_PYTHON_ROLLOUT, Crossing};
 use crate::errors::{copied, to_py};
 use crate::fused::to_dict;
 use crate::nn::{NetworkWithParams, mlp, only_one_kind};
-use crate::numbers::List;
+use crate::numbers::{List, size};
 
 /// What `step` returns: observations, rewards, ends of episodes, and which time limits ended.
 type Stepped<'py> = (
@@ -62,12 +62,12 @@ type Stepped<'py> = (
 /// Raises
 /// ------
 /// ValueError
-///     A wrong shape, a number out of range, an output of the networks or an advantage that is not
-///     finite, more than one of ``log_std``, ``nvec`` and ``bits``.
+///     A wrong shape, a number out of range, more steps than there is memory for, an output of the
+///     networks or an advantage that is not finite, more than one of ``log_std``, ``nvec`` and ``bits``.
 /// TypeError
 ///     An argument or a result that is no array, or has another dtype.
 /// MemoryError
-///     There is no memory for so many steps.
+///     There is no memory for the results.
 /// Exception
 ///     What ``step`` raises.
 #[pyfunction]
@@ -85,7 +85,7 @@ pub fn collect_python_rollout<'py>(
     actor: NetworkWithParams<'py>,
     critic: NetworkWithParams<'py>,
     log_std: &Bound<'py, PyAny>,
-    n_steps: usize,
+    n_steps: i64,
     gamma: f64,
     gae_lambda: f64,
     stream: (u64, u64),
@@ -93,6 +93,7 @@ pub fn collect_python_rollout<'py>(
     bits: bool,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let mut crossing = COLLECT_PYTHON_ROLLOUT.enter(0);
+    let n_steps = size("n_steps", n_steps)?;
     let (of_actor, of_critic) = (
         mlp("actor", &actor.0.0, &actor.1)?,
         mlp("critic", &critic.0.0, &critic.1)?,

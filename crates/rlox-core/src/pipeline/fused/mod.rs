@@ -149,7 +149,7 @@ pub fn collect_from<W: TrainingWiring>(
 /// each choice or bit, for a Gaussian policy `act_dim` standard normals.
 ///
 /// # Errors
-/// Those of [`collect`], or if `noise` has another length.
+/// Those of [`collect`], or if `noise` has another length or holds a number that is out of range.
 pub fn collect_with_noise<W: PipelineWiring>(
     env: &mut EnvOf<W>,
     policy: &MlpPolicy,
@@ -167,6 +167,14 @@ pub fn collect_with_noise<W: PipelineWiring>(
         noise.len(),
         how.n_steps * n_envs * policy.noise_per_action(),
     )?;
+    let uniform = |x: &f32| (0.0..1.0).contains(x);
+    if let Some(x) = noise
+        .iter()
+        .find(|x| !policy.takes_normals() && !uniform(x))
+    {
+        let problem = format!("holds {x}, expected numbers in [0, 1)");
+        return Err(RloxError::argument("noise", problem));
+    }
     if !env.is_started() {
         let problem = "a rollout before the first reset; call reset() first";
         return Err(RloxError::InvalidState(problem.into()));

@@ -358,6 +358,22 @@ fn outputs_that_are_no_numbers_are_refused_and_the_environments_go_on() {
 }
 
 #[test]
+fn noise_that_no_stream_gives_is_refused() {
+    let mut env = envs("CartPole-v1", 1);
+    let (policy, _) = policy_for(&env, &[], 0);
+    for noise in [f32::NAN, 1.0, -0.1] {
+        let running = Running {
+            rewards: &mut [0.0],
+            lengths: &mut [0],
+        };
+        let noise = [0.5, noise];
+        let found = collect_with_noise::<W>(&mut env, &policy, how(2), &noise, running, None);
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains("expected numbers in [0, 1)"), "{error}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_named() {
     let mut env = VecEnv::new("CartPole-v1", 2, 0).unwrap();
     let (policy, plain) = policy_for(&env, &[], 0);

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from gymnasium.vector import SyncVectorEnv
+from numpy import ndarray
 
 Envs = SyncVectorEnv[Any, Any]
 
@@ -28,12 +30,11 @@ class InfosInTurn(dict[str, Any]):
 
     def add(self, row: int, info: dict[str, Any]) -> None:
         """Take what an environment gave."""
-        # A copy, since an environment may write the next step's infos into the same dictionary.
-        self._given.append((row, dict(info)))
+        self._given.append((row, _copied(info)))
 
     def add_end(self, row: int, obs: Any, info: dict[str, Any]) -> None:
         """Take the last observation and infos of an episode."""
-        self.ended[row] = last = {"final_obs": obs, "final_info": dict(info)}
+        self.ended[row] = last = {"final_obs": deepcopy(obs), "final_info": _copied(info)}
         self._given.append((row, last))
 
     def each(self) -> list[dict[str, Any]]:
@@ -54,6 +55,15 @@ class InfosInTurn(dict[str, Any]):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A copy, and what a pickle holds, is a plain dictionary."""
         return dict, (dict(self),)
+
+
+def _copied(info: dict[str, Any]) -> dict[str, Any]:
+    """A copy with arrays of its own, since an environment may write those of the next step into the
+    same ones."""
+    return {
+        name: _copied(of) if isinstance(of, dict) else of.copy() if isinstance(of, ndarray) else of
+        for name, of in info.items()
+    }
 
 
 def _once_joined(name: str) -> Callable[..., Any]:

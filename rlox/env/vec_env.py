@@ -27,8 +27,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     Autoreset is same-step: if an episode ends, the returned observation is the first one of the
     next episode. `infos["final_obs"]` (object array, `None` elsewhere; mask `_final_obs`) has the
-    last observation of the ended episode, for bootstrapping. Such infos of a native environment are
-    made when they are first read.
+    last observation of the ended episode, for bootstrapping. Infos are made when one of their
+    methods is first called, which C code such as `json`'s does not do: give it `dict(infos)`.
 
     Environment i is seeded with `seed + i`, and starts in the same state as Gymnasium's. Without a
     seed, environments in Python keep their own random state. With `copy=False` every call returns

@@ -20,9 +20,9 @@ class BaseCallback:
     are Stable-Baselines3's, and are called when it would call them. Methods without an underscore
     are this library's, and call the others. The two ways differ in when a step is reported.
     `_on_step` is called between one step and the next, with `self.locals`. PPO then has to collect
-    step by step in Python, which is several times slower than in Rust and draws other random
-    numbers; `collector="async"` refuses such a callback. A callback with an
-    `on_step`, or with neither, leaves rollouts in Rust, as all callbacks of this package do.
+    step by step in Python, which is several times slower than in Rust; `collector="async"` refuses
+    such a callback. A callback with an `on_step`, or with neither, leaves rollouts in Rust, as all
+    callbacks of this package do.
 
     Attributes: `n_calls`, vectorised steps that were reported to it; `num_timesteps`,
     environment steps of the trainer; `locals`, in `_on_step`: `actions` (of PPO as the policy drew
@@ -73,8 +73,8 @@ class BaseCallback:
         self._on_training_start()
 
     def on_rollout_start(self) -> None:
-        """Before a rollout is collected (with `collector="async"`: waited for), and before each
-        step of SAC, when the update before it is done."""
+        """Before a rollout is collected (with `collector="async"`: waited for). Before SAC takes
+        the steps of its `train_freq`, when the update before them is done."""
         self._on_rollout_start()
 
     def on_step(self) -> bool:
@@ -90,7 +90,7 @@ class BaseCallback:
         return self._on_step()
 
     def on_rollout_end(self) -> None:
-        """Before each update."""
+        """After each rollout, and before the update, if one follows."""
         self._on_rollout_end()
 
     def on_training_end(self) -> None:

@@ -68,6 +68,16 @@ class EnvSteps:
         step = (actions, env_actions, new_obs, rewards, terminations, truncations, infos)
         if not model._tell_step(obs, *step):
             return None
+        if model._last_obs is None:
+            # A callback has moved the environments: their episodes ended here, as by a time limit.
+            ended_in = obs.copy()
+            if last is not None:
+                ended_in[rows] = last
+            rows = np.flatnonzero(cut_short | ~dones)
+            last, dones = (ended_in[rows] if len(rows) else None), np.ones_like(dones)
+            starts = model._episode_starts  # of the rollout's first step
+            obs = model._current_obs()
+            model._episode_starts = starts
         if keep is not None and told:
             with timing.add_time("store"):
                 keep(rewards, dones)

@@ -92,8 +92,8 @@ def _remedy(env: AnyEnv, mode: object) -> str:
         more = "".join(f", {name}={value!r}" for name, value in own.items())
         maker, where = f"lambda: gymnasium.make({env.spec.id!r}{more})", ""
     return (
-        f"env resets with {mode}; the trainers need AutoresetMode.SAME_STEP, which not every "
-        f"vector environment has. Build it as `rlox.VecEnv({maker}, {n})` or "
+        f"env resets with {mode}; the trainers need AutoresetMode.SAME_STEP or NEXT_STEP. "
+        f"Build it as `rlox.VecEnv({maker}, {n})` or "
         f"`gymnasium.vector.SyncVectorEnv([{maker}] * {n}, autoreset_mode={same_step})`{where}"
     )
 

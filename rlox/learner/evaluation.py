@@ -33,6 +33,7 @@ def evaluate_policy(
     played, returns, lengths = np.zeros(n, int), np.zeros(n), np.zeros(n, int)
     found: list[tuple[float, int]] = []
     obs, _ = made.reset()
+    made.unwrapped.stepped_by = None  # type: ignore[attr-defined]  # by no trainer; see `InEnvs`
     state, starts = None, np.ones(n, bool)
     while (played < shares).any():
         actions, state = model.predict(

@@ -86,8 +86,8 @@ class InEnvs(TrainerNames):
         return self._their_env
 
     def _env_moved(self) -> None:
-        """Called when code outside the trainer resets or steps the environments: new episodes
-        begin."""
+        """Called when code outside the trainer resets or steps the environments: new episodes begin
+        before the trainer's next step (in Rust: its next rollout)."""
         self._last_obs = self._next_obs = None
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:

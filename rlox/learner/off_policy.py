@@ -9,6 +9,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.learner.algorithm import Algorithm
@@ -23,6 +24,8 @@ from rlox.learner.torch_settings import torch_settings
 
 PRIORITY_EPSILON = 1e-6  # keeps priorities above 0, so that every transition may be drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
+# The two numbers of NumPy's PCG64, of 128 bits each, and where their words of 32 bits begin.
+_PCG64, _SHIFTS = ("state", "inc"), (0, 32, 64, 96)
 
 
 class TrainFreq(NamedTuple):
@@ -249,21 +252,34 @@ class OffPolicy(SacNames, Algorithm):
             fill(buffer, held.transitions())
         self.replay_buffer = buffer
 
+    def _streams(self) -> dict[str, Tensor]:
+        state = self._explore_rng.bit_generator.state["state"]
+        words = [state[name] >> shift & 0xFFFFFFFF for name in _PCG64 for shift in _SHIFTS]
+        return super()._streams() | {"explore": torch.tensor(words)}
+
+    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
+        super()._set_streams(streams)
+        if "explore" in streams:  # not in files of earlier versions
+            words = streams["explore"].tolist()
+            parts = words[: len(_SHIFTS)], words[len(_SHIFTS) :]
+            numbers = (sum(w << at for w, at in zip(of, _SHIFTS, strict=True)) for of in parts)
+            state = {"state": dict(zip(_PCG64, numbers, strict=True))}
+            generator = self._explore_rng.bit_generator
+            generator.state = {**generator.state, **state}
+
     def _step_and_update(self) -> None:
         timing, freq = self.timing, self.train_freq
         by_steps = freq.unit == "step"
-        obs = self._current_obs()
-        if self._originals is not None:
-            self._originals.begin()
+        obs = self._first_obs()
         self._noise_stream = None
-        for noise in self._noises:
-            noise.reset()
         replaced = type(self).train is not OffPolicy.train  # it expects to be called
         steps = ended = 0  # since the last updates
         shown = len(self.episode_returns)  # at the time when figures were last shown
         while steps or not self._finished():  # steps that were taken are learnt from
             if steps == 0:
                 self._callback.on_rollout_start()
+            if self._last_obs is None:  # a callback has moved the environments
+                obs = self._first_obs()
             self._explore_anew(steps)
             with timing.add_time("policy_forward"):
                 actions = self._noisy_actions(obs) if self._noises else self._chosen_actions(obs)
@@ -324,6 +340,15 @@ class OffPolicy(SacNames, Algorithm):
                 shown = len(self.episode_returns)
                 self._log({})
         self._record_update()  # also where no episode has ended
+
+    def _first_obs(self) -> NDArray[Any]:
+        """The present observations, where collecting begins or begins anew."""
+        obs = self._current_obs()
+        if self._originals is not None:
+            self._originals.begin()
+        for noise in self._noises:
+            noise.reset()
+        return obs
 
     def _has_enough(self) -> bool:
         """Whether updates may begin, and the buffer has transitions for them: after `load` it has

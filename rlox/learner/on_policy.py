@@ -139,6 +139,9 @@ class OnPolicy(Algorithm):
         self._rollout = rollout
         self._iterations += 1
         self._callback.on_rollout_end()
+        self.logger.advance(self.num_timesteps)
+        if not len(rollout.obs):  # environments with next-step autoreset have all begun episodes
+            return
         with self.timing.add_time("gradient_update"):
             self.timing.flow("rollout", self._rollout_number)
             self.train(rollout)

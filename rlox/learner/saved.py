@@ -1,5 +1,6 @@
 """Saves a trainer to a file, and loads it from one."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
@@ -243,6 +244,12 @@ class Saved:
             if "spaces" not in saved:
                 raise ValueError("env is needed: the file, of an earlier version, has no spaces")
             env = NoEnv([from_saved(one) for one in saved["spaces"]], given["n_envs"] or 1)
+        module = (saved["env_id"] or "").rpartition(":")[0]
+        if env is None and module and module not in sys.modules:
+            raise ValueError(
+                f"{path}: its environment is {saved['env_id']!r}, and {module} is not imported, "
+                "which would run its code; import it, or give env"
+            )
         make: Any = cls
         model: Self = make(env=saved["env_id"] if env is None else env, **given)
         if "spaces" in saved:  # missing in files of earlier versions

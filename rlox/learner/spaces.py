@@ -238,3 +238,9 @@ def require_same_space(what: str, saved: Mapping[str, Any], space: spaces.Space[
             f"env: its {what} space is {space}, and the model was trained with {was}; "
             "load it into an environment with the same spaces"
         )
+    if [*parts(was)] != [*parts(space)]:
+        raise ValueError(
+            f"env: its {what} space has {', '.join(parts(space))}, and the model was trained with "
+            f"them in the order {', '.join(parts(was))}; of pairs, gymnasium.spaces.Dict([(name, "
+            "space), …]), the order is kept"
+        )

@@ -38,6 +38,36 @@ def test_infos_that_are_read_later_are_still_those_of_their_step() -> None:
     assert told[3]["final_info"]["at"].tolist() == [3, 3]
 
 
+class Reuses(Tells):
+    """Writes each step's number into the same arrays, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.obs = np.zeros(1, np.float32)
+        self.info = {"mask": np.zeros(1), "of": {"mask": np.zeros(1)}}
+        self.at = 0
+
+    def put(self, at: int) -> None:
+        self.at = self.obs[:] = self.info["mask"][:] = self.info["of"]["mask"][:] = at
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.put(0)
+        return self.obs, self.info
+
+    def step(self, action: Any) -> Any:
+        self.put(self.at + 1)
+        return self.obs, 1.0, False, self.at == 3, self.info
+
+
+def test_arrays_in_infos_and_last_observations_are_those_of_their_step() -> None:
+    env = rlox.VecEnv([Reuses] * 2, 2)
+    told = [env.reset()[1], *(env.step(np.zeros(2, int))[4] for _ in range(4))]
+    for found in (told, [infos["of"] for infos in told]):
+        assert [one["mask"].ravel().tolist() for one in found] == [[n, n] for n in (0, 1, 2, 0, 1)]
+    assert told[3]["final_info"]["mask"].ravel().tolist() == [3, 3]
+    assert [obs.tolist() for obs in told[3]["final_obs"]] == [[3], [3]]
+
+
 @pytest.mark.parametrize(
     "copied", [dict, copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
 )

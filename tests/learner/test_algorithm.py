@@ -12,6 +12,7 @@ from trainers import STEPS, each_trainer, ppo, sac, same, trained, weights
 
 import rlox
 from rlox.learner.callbacks import BaseCallback, TimingCallback
+from rlox.learner.logger import Logger
 
 
 @each_trainer
@@ -203,6 +204,13 @@ def test_figures_are_logged(tmp_path):
     assert list(tmp_path.glob("PPO_1/events.*"))
     model = sac(Clock(10, action_space=spaces.Box(-1, 1, (1,), np.float32))).learn(100)
     assert {"train/critic_loss", "train/actor_loss", "train/ent_coef"} < model.logger.values.keys()
+
+
+def test_the_progress_bar_moves_where_no_figures_are_shown(monkeypatch):
+    moved = []
+    monkeypatch.setattr(Logger, "advance", lambda self, steps: moved.append(steps))
+    ppo(n_envs=2, n_steps=64).learn(256, log_interval=None, progress_bar=True)
+    assert moved == [128, 256]
 
 
 def vector(mode):

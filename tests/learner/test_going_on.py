@@ -7,6 +7,7 @@ from trainers import TRAINERS, ppo, sac, same, weights
 
 import rlox
 from rlox.learner.callbacks import BaseCallback
+from rlox.learner.evaluation import evaluate_policy
 
 # Episodes of Pendulum last 200 steps, those of the clock 10: longer than what is learnt at a time.
 LONG = {
@@ -103,3 +104,11 @@ def test_episodes_in_progress_keep_their_returns():
     assert model.episode_returns == [10.0, 10.0]
     assert model._running_return.tolist() == [0.0]
     assert np.count_nonzero(model._running_length) == 0
+
+
+def test_what_an_evaluation_steps_begins_new_episodes():
+    env = rlox.VecEnv([lambda: Clock(10)] * 2, 2)
+    model = ppo(env, n_steps=4, batch_size=8).learn(8)
+    evaluate_policy(model, env, n_eval_episodes=1)
+    model.learn(8, reset_num_timesteps=False)
+    assert model._running_length.tolist() == [4, 4]

@@ -21,6 +21,19 @@ def rollouts_of(model, total_timesteps):
     return rollouts
 
 
+def test_a_rollout_may_be_collected_before_anything_is_learnt():
+    assert len(rlox.PPO("CartPole-v1", n_envs=2, n_steps=4).collect_rollout().obs) == 8
+
+
+@pytest.mark.parametrize("optimizations", [None, ()])
+def test_nothing_is_learnt_from_a_rollout_that_only_began_episodes(optimizations):
+    env = SyncVectorEnv([Clock] * 2, autoreset_mode=AutoresetMode.NEXT_STEP)
+    model = rlox.PPO("MlpPolicy", env, n_steps=1, batch_size=2, optimizations=optimizations)
+    model.learn(16)
+    assert model.num_timesteps == 16
+    assert all(torch.isfinite(weight).all() for weight in model.policy.parameters())
+
+
 def small_batch(n=16, seed=0):
     rng = torch.Generator().manual_seed(seed)
     return Rollout(

@@ -49,6 +49,36 @@ def test_loaded_training_goes_on_to_the_bit(make, optimizations, tmp_path):
     np.testing.assert_array_equal(model.predict(obs)[0], loaded.predict(obs)[0])
 
 
+def test_random_actions_go_on_where_they_were(tmp_path):
+    model = sac(learning_starts=100)
+    model.learn(20)
+    model.save(tmp_path / "model.pt")
+    loaded = rlox.SAC.load(tmp_path / "model.pt")
+    for one in (model, loaded):
+        one.learn(20, reset_num_timesteps=False)
+    drawn = [one.replay_buffer.transitions()["action"][-20:].tolist() for one in (model, loaded)]
+    assert drawn[0] == drawn[1]
+
+
+def test_loading_imports_no_module_that_a_file_names(tmp_path, monkeypatch):
+    (tmp_path / "runs_code.py").write_text("raise SystemExit('run')")
+    monkeypatch.syspath_prepend(tmp_path)
+    model = ppo()
+    model.env_id = "runs_code:CartPole-v1"
+    model.save(tmp_path / "model.pt")
+    with pytest.raises(ValueError, match=r"'runs_code:CartPole-v1', and runs_code is not imported"):
+        rlox.PPO.load(tmp_path / "model.pt")
+    assert rlox.PPO.load(tmp_path / "model.pt", env="CartPole-v1").n_envs == model.n_envs
+
+
+def test_a_dict_in_another_order_is_no_space_of_the_model(tmp_path):
+    box = spaces.Box(-1, 1, (2,), np.float32)
+    orders = [spaces.Dict([(name, box) for name in names]) for names in ("ab", "ba")]
+    ppo(Seen(orders[0])).save(tmp_path / "model.pt")
+    with pytest.raises(ValueError, match=r"has b, a, and the model was trained .* order a, b;"):
+        rlox.PPO.load(tmp_path / "model.pt", env=Seen(orders[1]))
+
+
 def test_another_seed_may_be_given_to_load(tmp_path):
     trained(ppo).save(tmp_path / "model.pt")
     first, second = (rlox.PPO.load(tmp_path / "model.pt", seed=seed) for seed in (1, 2))

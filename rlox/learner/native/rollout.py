@@ -115,6 +115,7 @@ class NativeRollouts:
         """
         model = self.model
         parts = self._parts()
+        model._current_obs()  # new episodes, if none are under way
         with model.timing.add_time("native_rollout"):
             model.timing.flow("rollout", model._rollout_number)
             if parts.core is None:

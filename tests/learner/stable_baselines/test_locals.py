@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import stable_baselines3
+import torch
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
@@ -68,7 +69,36 @@ def test_environments_that_a_callback_resets_begin_new_episodes(name, way):
             told.training_env.reset()
 
     model = made(rlox, name, Clock(10, action_space=BOX), way).learn(8, Calls(reset))
-    assert model._last_obs is None
+    assert model._current_obs().tolist() == [[0.0]]
+    assert model._running_length.tolist() == [0]
+
+
+@each_way
+def test_what_ppo_learns_around_a_callbacks_reset_is_of_two_episodes(way):
+    def reset(told):
+        if told.n_calls == 4:
+            told.training_env.reset()
+
+    model = made(rlox, "PPO", Clock(100, action_space=BOX), way).learn(8, Calls(reset))
+    found = model.rollout_buffer
+    assert found.observations.ravel().tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert found.episode_starts.ravel().tolist() == [1, 0, 0, 0, 1, 0, 0, 0]
+    # The first of them ends as by a time limit: with the value of the observation after it.
+    with torch.no_grad():
+        last = made(rlox, "PPO", Clock(), way).policy.get_value(torch.tensor([[4.0]])).item()
+    assert found.rewards.ravel()[3] == pytest.approx(1 + 0.99 * last, rel=1e-5)
+
+
+@each_way
+def test_what_sac_stores_around_a_callbacks_reset_is_of_two_episodes(way):
+    def reset(told):
+        if told.n_calls == 4:
+            told.training_env.reset()
+
+    model = made(rlox, "SAC", Clock(100, action_space=BOX), way).learn(8, Calls(reset))
+    stored = model.replay_buffer.transitions()
+    assert stored["obs"].ravel().tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert stored["next_obs"].ravel().tolist() == [1, 2, 3, 4, 1, 2, 3, 4]
 
 
 def found_at_each_step(model, *names):

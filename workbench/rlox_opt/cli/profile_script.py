@@ -135,10 +135,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"-m {arguments.script}: is a path; leave out -m, or name the module with dots"
         )
     if not arguments.module and not Path(arguments.script).is_file():
-        runs = ", ".join(workloads.names(arguments.project)) or "none"
-        raise UsageError(
-            f"script {arguments.script}: no such file; the project's training runs: {runs}"
-        )
+        runs = ", ".join(workloads.names(arguments.project))
+        known = f"; the project's training runs: {runs}" if runs else ""
+        raise UsageError(f"script {arguments.script}: no such file{known}")
     if importlib.util.find_spec("rich") is None:
         raise UsageError("rich is not installed: pip install rlox-opt")
     check_out(arguments.out)
@@ -232,6 +231,8 @@ def profile(
         except UsageError:  # nothing is left
             raise
         except BaseException as error:  # such as a full disk
+            if not part.exists():  # the report is in its place
+                raise
             why = f"{error}; " if isinstance(error, OSError) else ""
             kept = _place(part, home / "unfinished", "")
             say(f"rlox-opt profile: {why}what was recorded is in {kept}", stderr=True)
@@ -285,10 +286,11 @@ def _recorded(
         UsageError: the command cannot be started; nothing is left.
         OSError: anything else cannot be written or started; `part` is left as it is.
     """
-    from rlox_opt.sampling.processes.launch import NotStartedError, launch, not_interrupted
+    from rlox_opt.sampling.processes.launch import NotStartedError, launch
     from rlox_opt.sampling.processes.report import report
     from rlox_opt.sampling.processes.run import read_run
     from rlox_opt.sampling.processes.sampled import remove_spent
+    from rlox_opt.system.ending import not_interrupted
     from rlox_opt.system.machine import slug
     from rlox_opt.system.progress import reporter
     from rlox_opt.views import processes as shown

@@ -131,7 +131,7 @@ def _written(
     """Write the folder `target`; where that is taken, if it may lie `elsewhere`, the next free."""
     import rlox_opt.views.report_folder
     from rlox_opt.history import condensed, sides
-    from rlox_opt.sampling.processes.launch import not_interrupted
+    from rlox_opt.system.ending import not_interrupted
 
     report = findings.report
     with scratch(target.parent) as part, not_interrupted():

@@ -24,6 +24,7 @@ from rlox_opt.sampling.results import Findings as Findings
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.sampling.spec import Job, Spec
+from rlox_opt.system.ending import not_interrupted
 from rlox_opt.system.process import Child, ChildError, end
 from rlox_opt.system.scratch import scratch
 
@@ -79,7 +80,8 @@ def profile(project: Project, job: Job, progress: Progress) -> Findings:
                 tool |= {"status": "interrupted", "reason": "The run was interrupted before."}
         progress.end("interrupted")
     progress.plan([])
-    results.conclude(project, findings)
+    with not_interrupted():  # a further Ctrl-C would lose all that is there
+        results.conclude(project, findings)
     findings.report["profile_s"] = round(time.perf_counter() - started, 2)
     return findings
 

@@ -41,7 +41,7 @@ _SYSCALL = re.compile(
 )
 # The part of a path that differs between machines.
 _ELSEWHERE = (
-    r"^.*/(?:site-packages|dist-packages|lib-dynload|lib/python3\.\d+|registry/src/[^/]+)/"
+    r"^.*/(?:site-packages|dist-packages|lib-dynload|lib/python3\.\d+t?|registry/src/[^/]+)/"
     r"|^/rustc/[0-9a-f]+/"
 )
 _EVAL = re.compile(r"^_?PyEval_EvalFrame")

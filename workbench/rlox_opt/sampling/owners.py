@@ -10,6 +10,7 @@ nothing. What none of these decides is unknown.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from math import log
@@ -121,19 +122,26 @@ class _Waits:
 
     def __init__(self) -> None:
         self._of: defaultdict[tuple[object, ...], list[tuple[float, str]]] = defaultdict(list)
+        self._sorted = False
 
     def add(self, stack: Stack, layer: str) -> None:
         for key in self._keys(stack):
             self._of[key].append((log(stack.weight + _TINY), layer))
 
     def like(self, stack: Stack) -> str:
-        """The layer of a wait without a stack."""
+        """The layer of a wait without a stack. All waits with a stack have been added."""
+        if not self._sorted:
+            for known in self._of.values():
+                known.sort()
+            self._sorted = True
         took = log(stack.weight + _TINY)
         layer, far = "idle", _UNLIKE
         for key in self._keys(stack):
-            for known, of in self._of.get(key, ()):
-                if abs(known - took) < far:
-                    layer, far = of, abs(known - took)
+            known = self._of.get(key, [])
+            at = bisect_left(known, (took, ""))
+            for length, of in known[max(0, at - 1) : at + 1]:  # the nearest on either side
+                if abs(length - took) < far:
+                    layer, far = of, abs(length - took)
             if far < _ALIKE:
                 break
         return layer

@@ -26,7 +26,7 @@ _TITLES = {
     INTERPRETER: "Python",
 }
 _SITE = re.compile(r"/(?:site|dist)-packages/([^/]+)")
-_STANDARD = re.compile(r"/lib/python3\.\d+/|^<frozen |/lib-dynload/")
+_STANDARD = re.compile(r"/lib/python3\.\d+t?/|^<frozen |/lib-dynload/")
 _INTERPRETER = re.compile(r"(^|/)(lib)?python3?[\d.t]*(\.so[\d.]*)?$")
 _SYSTEM = re.compile(r"(^|/)(lib[\w+-]+?)(?:-[0-9a-f]{8})?[.-][^/]*$")
 _OTHERS = ("python", "native")  # layers with more than one owner

@@ -135,6 +135,12 @@ def test_who_is_responsible_for_kernel_time_is_its_caller() -> None:
     assert CLASSIFIER.classify(read, "", see_kernel=False) == "python"
 
 
+@pytest.mark.parametrize("name", ["python3.13t", "libpython3.13t.so.1.0", "libpython3.11d.so.1.0"])
+def test_an_interpreter_of_another_kind_is_one_too(name: str) -> None:
+    frames = Frame("f", "/home/train.py", 1), Frame("PyDict_New", f"/python/{name}")
+    assert CLASSIFIER.classify(frames, "") == "python"
+
+
 def test_a_stack_that_does_not_wait_is_no_wait() -> None:
     assert CLASSIFIER.wait_layer(stack(EVAL, "at::mm@torch"), "") is None
 
@@ -243,6 +249,7 @@ def test_every_layer_has_a_title() -> None:
         (LIBRARIES["rs_std"], "library/core/src/ptr/mod.rs"),
         (LIBRARIES["py"], "toy/learner/ppo.py"),
         ("/python/lib/python3.11/threading.py", "threading.py"),
+        ("/python/lib/python3.14t/threading.py", "threading.py"),
         ("/home/somebody/train.py", "train.py"),
         ("<string>", "<string>"),
     ],

@@ -121,3 +121,15 @@ def test_a_thread_of_python_whose_wait_was_cut_off_in_a_pool_is_none_of_the_pool
     pool = (Frame("gomp_barrier", "/usr/lib/libgomp.so.1"), Frame("futex_wait", "[kernel]"))
     waits = [seen(*pool, waits_s=0.02), seen(*pool, python=at(20), waits_s=0.01)]
     assert layers_of(waits, CLASSIFIER) == ["idle", "torch_inference"]
+
+
+def test_each_of_many_waits_is_like_the_one_that_took_nearly_as_long() -> None:
+    lengths = [0.001 * 1.1**n for n in range(60)]
+    known = [
+        seen(LOOP, LOCK if n % 3 else SLEEP, python=at(20), waits_s=length)
+        for n, length in enumerate(lengths)
+    ]
+    asked = [seen(python=at(20), waits_s=1.02 * length) for length in reversed(lengths)]
+    found = layers_of([*known, *asked], CLASSIFIER)
+    assert {*found} == {"gil", "idle"}
+    assert found[60:] == found[:60][::-1]

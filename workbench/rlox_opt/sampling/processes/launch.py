@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -30,6 +30,7 @@ from rlox_opt.sampling.processes.inside.rlox_opt_segments import (
 )
 from rlox_opt.sampling.processes.run import About, keys
 from rlox_opt.sampling.processes.watcher import Watcher
+from rlox_opt.system.ending import not_interrupted
 from rlox_opt.system.files import write
 from rlox_opt.system.machine import machine
 from rlox_opt.system.process import end_group, signal_group
@@ -37,7 +38,6 @@ from rlox_opt.system.process import end_group, signal_group
 INSIDE = Path(__file__).with_name("inside")
 # oneDNN then writes the names of code that it compiles at run time into a file that perf reads.
 _NAMED = {"ONEDNN_JIT_PROFILE": "3"}  # 1: for VTune, as by default; 2: for perf
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the signals that end a driver
 _GRACE_S = 40.0  # for a program to end after Ctrl-C; torchrun gives its ranks 30 of them
 _HELPERS_S = 2.0
 _POLL_S = 0.1
@@ -139,6 +139,9 @@ def launch(
         raise NotStartedError(str(error)) from error
     finally:
         os.close(gate)
+    # The jobs that a shell starts in the background ignore Ctrl-C, and so does the program.
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    passed_on = signal.SIGTERM if ignored else signal.SIGINT
     try:
         try:
             if sampler is not None:
@@ -157,7 +160,7 @@ def launch(
     finally:
         with not_interrupted():
             if about.interrupted:
-                _interrupt(process)
+                _interrupt(process, passed_on)
             about.end = about.end or Clock(*read_clock())
             about.outlived = _drain(process)
             if about.outlived:
@@ -172,17 +175,6 @@ def launch(
                     progress.note("writing samples")
                     sampler.end()
     return Exit(process.returncode, about.interrupted)
-
-
-@contextlib.contextmanager
-def not_interrupted() -> Iterator[None]:
-    """Ignore further Ctrl-C and other ending signals, so that they do not lose what was kept."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _watch(
@@ -232,10 +224,10 @@ def _runs(group: int) -> bool:
     return False
 
 
-def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Pass Ctrl-C on to the whole program. Its first process is ended if it ignores that; the
-    others may still write what they recorded."""
-    signal_group(process.pid, signal.SIGINT)
+def _interrupt(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Pass on to the whole program what ended this one. Its first process is ended if it ignores
+    that; the others may still write what they recorded."""
+    signal_group(process.pid, number)
     try:
         process.wait(_GRACE_S)
     except subprocess.TimeoutExpired:

@@ -48,7 +48,7 @@ class Lines:
         self._parents = {i: int(name.on) if name.on else -1 for (_, i), name in names.items()}
         self._frames: dict[int, Frame] = {}
         for (_, index), name in names.items():
-            file, line, function = name.path.split("\n", 2)
+            file, line, function = name.path.rsplit("\n", 2)
             self._frames[index] = Frame(function, file, int(line))
         self._stacks: dict[int, tuple[Frame, ...]] = {}
         self._looks = {

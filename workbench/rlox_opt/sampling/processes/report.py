@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import chain
@@ -222,7 +223,7 @@ def _incomplete(
 
 def _left_behind(folder: Path) -> dict[int, str]:
     """Processes of the run that still exist: their names by their ids."""
-    mark = f"{FOLDER}={folder.absolute()}".encode()
+    mark = os.fsencode(f"{FOLDER}={folder.absolute()}")
     left = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:

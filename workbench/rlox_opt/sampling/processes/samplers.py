@@ -134,11 +134,15 @@ class PySpy(Sampler):
     def poll(self, elapsed: float) -> None:
         if not self._from <= elapsed < self._until:
             return
-        for key in keys(self._folder):
-            pid, _, began_ns = key.partition("-")
-            if key in self._seen or time.monotonic_ns() < int(began_ns) + _SETTLED_S * 1e9:
+        # Of keys with one process id the last counts: the others' programs were replaced by exec.
+        last = {key.partition("-")[0]: key for key in sorted(keys(self._folder), key=_began_ns)}
+        for pid, key in last.items():
+            settled = time.monotonic_ns() >= _began_ns(key) + _SETTLED_S * 1e9
+            if key in self._seen or not settled:
                 continue
             self._seen.add(key)
+            if not _lives(pid):
+                continue
             into = self._folder / f"{key}.py-spy"
             into.mkdir()
             (into / BEGUN).write_text(str(time.monotonic_ns()))
@@ -148,6 +152,19 @@ class PySpy(Sampler):
     def end(self) -> None:
         for process in self._attached.values():
             _stop(process)
+
+
+def _began_ns(key: str) -> int:
+    return int(key.partition("-")[2])
+
+
+def _lives(pid: str) -> bool:
+    """Whether the process has not ended, or nobody can tell, as without /proc."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except OSError:
+        return not Path("/proc/self/stat").exists()
+    return state not in (b"Z", b"X")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -135,3 +135,14 @@ def test_a_queue_that_is_closed_says_so_as_before(tmp_path: Path) -> None:
         "except ValueError: pass\n"
     )
     run_program(tmp_path, program)
+
+
+def test_signals_that_the_program_blocks_wait_until_it_asks_for_them(tmp_path: Path) -> None:
+    run_program(
+        tmp_path,
+        "import os, signal, time\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})\n"
+        "os.kill(os.getpid(), signal.SIGUSR1)\n"  # by default it ends the process
+        "time.sleep(0.05)\n"
+        "assert signal.sigwait({signal.SIGUSR1}) == signal.SIGUSR1\n",
+    )

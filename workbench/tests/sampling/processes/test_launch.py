@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
-from rlox_opt.sampling.processes.inside.rlox_opt_segments import time_namespace
-from rlox_opt.sampling.processes.launch import ENDING, Exit, Options, launch, not_interrupted
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import FOLDER, time_namespace
+from rlox_opt.sampling.processes.launch import Exit, Options, launch
+from rlox_opt.sampling.processes.report import _left_behind
 from rlox_opt.sampling.processes.run import keys, read_run
+from rlox_opt.system.ending import ENDING, not_interrupted
 
 SILENT: Any = SimpleNamespace(note=lambda *_: None)
 
@@ -189,3 +191,22 @@ def test_whose_clocks_are_one_and_the_same_is_written_down(tmp_path: Path) -> No
     assert about["time_namespace"] == first["process"]["time_namespace"] == time_namespace()
     if Path("/proc/self/ns/time").exists():
         assert about["time_namespace"].startswith("time:[")
+
+
+def test_a_program_that_a_shell_started_in_the_background_is_ended_by_what_it_heeds(
+    tmp_path: Path, heeded: None
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program inherits it
+    program = (
+        "import pathlib, sys, time\npathlib.Path(sys.argv[1], 'ready').touch()\ntime.sleep(60)\n"
+    )
+    assert interrupted(program, tmp_path) == Exit(-signal.SIGTERM, True)
+
+
+def test_what_is_left_of_a_run_is_found_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/donn\xe9es"))
+    with subprocess.Popen(["sleep", "60"], env={FOLDER: str(folder)}) as left:
+        try:
+            assert left.pid in _left_behind(folder)
+        finally:
+            left.kill()

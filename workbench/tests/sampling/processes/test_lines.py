@@ -239,3 +239,11 @@ def test_gradients_that_are_never_on_again_are_noted_to_the_end(tmp_path: Path) 
 def test_a_process_that_never_goes_backward_trains_nothing(tmp_path: Path) -> None:
     (process,) = run_program(tmp_path, "import time\ntime.sleep(0.1)\n").processes
     assert Beside(process).parts(process.header.pid, np.array([process.begin_ns])) == [""]
+
+
+def test_a_file_name_may_have_several_lines(tmp_path: Path) -> None:
+    spins = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end:\n    pass\n"
+    program = f"exec(compile({spins!r}, 'one\\ntwo', 'exec'))\n"
+    (process,) = run_program(tmp_path, program, frames=True).processes
+    assert any(name.path.startswith("one\ntwo\n") for name in process.names.values())
+    Beside(process)

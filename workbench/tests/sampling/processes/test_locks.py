@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import threading
 import time
 from array import array
+from collections import defaultdict
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -152,3 +154,8 @@ def test_locks_of_the_standard_library_stay_as_they_are(noted: Any) -> None:
     import queue
 
     assert type(queue.Queue().mutex) is type(threading._allocate_lock())  # type: ignore[attr-defined]
+
+
+def test_what_makes_locks_can_be_pickled_by_its_name(noted: Any) -> None:
+    kept = pickle.dumps(defaultdict(threading.Lock))
+    assert pickle.loads(kept).default_factory is threading.Lock

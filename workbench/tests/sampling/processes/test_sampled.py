@@ -3,6 +3,9 @@ run they missed."""
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 from recorded import Record, by_hand
 from toy_projects import CLASSIFIER
 
-from rlox_opt.sampling import perf
+from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.sampled import read_samplers, remove_spent
 from rlox_opt.sampling.processes.samples_file import read_samples
@@ -225,3 +228,23 @@ def test_blocks_that_the_program_did_not_record_are_no_phases(tmp_path: Path) ->
     samples = read_samples(tmp_path, main.key)
     assert samples is not None
     assert Counter(sample.phase for sample in samples.samples) == {"load": 3, "": 2}
+
+
+def test_pyspy_looks_at_what_a_process_runs_now_and_at_none_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    now, own = time.monotonic_ns(), os.getpid()
+    before_exec, gone, after_exec = (
+        f"{pid}-{now - age_s * 10**9}" for pid, age_s in ((own, 30), (ended.pid, 20), (own, 10))
+    )
+    attached: list[int] = []
+    monkeypatch.setattr(samplers, "keys", lambda _: [after_exec, gone, before_exec])
+    monkeypatch.setattr(pyspy, "attach", lambda pid, *_: attached.append(pid))
+    sampler = samplers.PySpy()
+    sampler.begin(own, tmp_path, 0, None)
+    for _ in range(2):
+        sampler.poll(31.0)
+    assert attached == [own]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{after_exec}.py-spy"]

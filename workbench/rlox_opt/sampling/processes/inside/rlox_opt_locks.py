@@ -53,6 +53,8 @@ class Locks:
                     return made
                 return Lock(locks, made.acquire, made.release, _where(frame), made)
 
+        # Under the name of what it stands for, a reference to it can be pickled.
+        Made.__module__, Made.__name__, Made.__qualname__ = "threading", "Lock", "Lock"
         vars(threading)["Lock"] = Made
         on_import("multiprocessing.synchronize", self._between_processes)
 

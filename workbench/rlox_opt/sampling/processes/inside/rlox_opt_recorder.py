@@ -16,6 +16,7 @@ import atexit
 import contextlib
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -266,7 +267,12 @@ class Recorder:
             self._wake, self._done = _thread.allocate_lock(), _thread.allocate_lock()
             self._wake.acquire()
             self._done.acquire()
-            _thread.start_new_thread(self._loop, (self._wake, self._done))
+            # It inherits the mask: the program's signals are for the program's own threads.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            try:
+                _thread.start_new_thread(self._loop, (self._wake, self._done))
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _stop_thread(self, patience_s: float = 5.0) -> None:
         wake, self._wake = self._wake, None

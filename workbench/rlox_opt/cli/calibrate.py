@@ -89,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
                 )
                 seconds = time.monotonic() - start
             progress.end(number_of(len(comparison.readings), "benchmark"))
+            failed = {n: of.reason for n, of in comparison.failures.items() if not of.skipped}
     except KeyboardInterrupt:
         say("rlox-opt calibrate: interrupted, nothing is written", stderr=True)
         return INTERRUPTED
@@ -97,12 +98,15 @@ def run(arguments: argparse.Namespace) -> int:
         for name, readings in comparison.readings.items()
         if len(readings) >= LOOKS[0]  # the spread of fewer says little
     }
+    for name, reason in failed.items():
+        say(f"rlox-opt calibrate: {name} fails, and is left out: {reason}", stderr=True)
     if not of:
-        say(
-            f"rlox-opt calibrate: no benchmark had {LOOKS[0]} restarts; more --budget, or a "
-            "--bench that chooses fewer",
-            stderr=True,
-        )
+        if len(failed) < len(names):
+            say(
+                f"rlox-opt calibrate: no benchmark had {LOOKS[0]} restarts; more --budget, or a "
+                "--bench that chooses fewer",
+                stderr=True,
+            )
         return CANNOT_TELL
     path, record = calibration.keep(
         project,

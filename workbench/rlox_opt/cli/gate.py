@@ -29,7 +29,7 @@ examples:
 
 As a hook before each push, in .git/hooks/pre-push:
   #!/bin/sh
-  exec .venv/bin/rlox-opt gate origin/main...HEAD --threshold 3 --hook
+  exec rlox-opt gate origin/HEAD...HEAD --threshold 3 --budget 120 --hook
 
 Name the base as A...B, as git does: that is the commit at which B branched off from A. Compared
 with A itself, a branch that is behind would be blamed for what A has gained since.

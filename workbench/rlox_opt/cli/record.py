@@ -272,6 +272,7 @@ def _one(
         seconds=0.0,
         complete=arguments.bench is None,
         cells=(),
+        asked=arguments.bench.pattern if arguments.bench else "",
     )
     try:
         progress.note("build")
@@ -315,6 +316,7 @@ def _one(
         optimizations=tuple(recording.build.get("features", ())),
         seconds=round(time.monotonic() - start, 1),
         complete=entry.complete and not interrupted,
+        stopped=interrupted,
         cells=tuple(recording.cells),
         profiles=recording.profiles,
         failures=tuple({"benchmark": n, "reason": why} for n, why in recording.failures.items()),

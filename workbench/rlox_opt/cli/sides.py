@@ -104,14 +104,18 @@ def _given(revision: Revision, side: str, arguments: argparse.Namespace) -> Revi
 
 
 def _requirement(text: str) -> str:
-    """As it is. Raises UsageError where uv could make nothing of it."""
+    """As it is, a path with all its folders, since uv runs in another one. Raises UsageError where
+    uv could make nothing of it."""
     try:
         Requirement(text)
     except InvalidRequirement:
-        if "://" not in text and not Path(text).exists():
+        if "://" in text:
+            return text
+        if not Path(text).exists():
             raise UsageError(
                 f"--with {text!r}: is no requirement; write numpy, numpy==1.26 or a URL"
             ) from None
+        return str(Path(text).resolve())
     return text
 
 

@@ -37,10 +37,17 @@ def entries(
 
 
 def hold(recorded: Sequence[Entry], bench: re.Pattern[str] | None) -> bool:
-    """Whether these entries have the numbers that are asked for."""
-    if bench is None:
-        return any(entry.complete and entry.cells for entry in recorded)
-    return any(bench.search(cell.benchmark) for entry in recorded for cell in entry.cells)
+    """Whether one of these entries has all numbers that are asked for, as far as they could be
+    measured."""
+
+    def holds(entry: Entry) -> bool:
+        if bench is None:
+            return entry.complete and bool(entry.cells)
+        if entry.stopped or not (entry.complete or entry.asked == bench.pattern):
+            return False
+        return any(bench.search(cell.benchmark) for cell in entry.cells)
+
+    return any(map(holds, recorded))
 
 
 def before(project: Project, revision: Revision, entry: Entry) -> Entry | None:

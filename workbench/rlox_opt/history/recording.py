@@ -322,9 +322,15 @@ class Recording:
         budget, since it is seldom needed."""
         if self.before is None:
             return
-        for name, ratio in causes.moved(self.project, self.cells, self.before.cells)[:_MOST_CAUSES]:
+        before = self.before
+        moved: list[tuple[str, float]] = []
+        self._bear(
+            f"{CAUSE} changes",
+            lambda: moved.extend(causes.moved(self.project, self.cells, before.cells)),
+        )
+        for name, ratio in moved[:_MOST_CAUSES]:
             self.progress.note(f"cause of {name}")
-            self._bear(f"{CAUSE} {name}", partial(self._cause, name, ratio, self.before.commit))
+            self._bear(f"{CAUSE} {name}", partial(self._cause, name, ratio, before.commit))
 
     def _cause(self, name: str, ratio: float, before: str) -> None:
         revision = Revision(before, before, self.commit.revision.features)

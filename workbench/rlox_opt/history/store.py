@@ -86,7 +86,8 @@ class Entry:
     `built` says how it was built ({} in recordings from before it was kept). `failures` are what
     could not be measured, {"benchmark", "reason"} each. `causes` say, by benchmark, why it changed
     since the parent's recording: the fields of `cause.Cause`. An entry that is not `complete` was
-    stopped, or measured only some benchmarks on request; its contents are valid. `suite` is a
+    `stopped`, or measured only some benchmarks on request, those whose names the pattern `asked`
+    finds; its contents are valid. `suite` is a
     digest of the benchmarks that measured it ("" in recordings from before it was kept). `notes`
     say what people should know of its build, of the control's, and of how the two differ.
     """
@@ -112,6 +113,8 @@ class Entry:
     built: Mapping[str, str] = field(default_factory=dict)
     suite: str = ""
     notes: tuple[str, ...] = ()
+    asked: str = ""
+    stopped: bool = False
 
     def __post_init__(self) -> None:
         slug(dict(self.machine))
@@ -207,7 +210,8 @@ def _in_time(paths: Iterable[Path]) -> list[tuple[Path, Entry]]:
 def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]:
     """What is known of each (machine, features, commit), from its entries, oldest first: the newest
     complete entry, with the numbers of later ones of some benchmarks. An entry without numbers
-    replaces none, and ratios to different controls are not mixed."""
+    replaces none, one that was stopped adds only what was lacking, and ratios to different controls
+    are not mixed."""
     kept: dict[tuple[str, tuple[str, ...], str], Entry] = {}
     for entry in of:
         key = entry.slug, entry.features, entry.commit
@@ -222,6 +226,10 @@ def _with_later(before: Entry, later: Entry) -> Entry:
         return later
     if dict(before.control) != dict(later.control):
         return before if before.complete else later
+    if later.stopped:
+        known = {cell.benchmark for cell in before.cells}
+        new = tuple(cell for cell in later.cells if cell.benchmark not in known)
+        later = dataclasses.replace(later, cells=new)
     anew = {cell.benchmark for cell in later.cells}
     cells = {(cell.benchmark, cell.kind): cell for cell in (*before.cells, *later.cells)}
     causes = {name: cause for name, cause in before.causes.items() if name not in anew}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project
+from rlox_opt.system.usage import UsageError
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,12 @@ class Unrecorded:
 
 
 def changing(project: Project, tip: str = "HEAD") -> set[str]:
-    """The commits on a commit's line of first parents that change what is measured."""
-    return set(project.commits.line(tip, *project.measured))
+    """The commits on a commit's line of first parents that change what is measured. Raises
+    UsageError where the project names paths that git does not take."""
+    try:
+        return set(project.commits.line(tip, *project.measured))
+    except UsageError as error:
+        raise UsageError(f"measured = {list(project.measured)}: {error}") from None
 
 
 def of(project: Project, recorded: Collection[str], line: Sequence[str]) -> Unrecorded | None:

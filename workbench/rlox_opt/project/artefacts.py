@@ -165,7 +165,7 @@ def digest_of_files(paths: Iterable[Path], home: Path) -> str:
 
 
 def digests_of_wheel(folder: Path, version: str, commit: str) -> dict[str, str]:
-    """The digests of an installed wheel: one of its extensions, one of all else, or one of the
+    """The digests of an installed wheel: one of its compiled files, one of all else, or one of the
     "package" if it has only one of the two. What names its version, its commit, or the place and
     time of the build does not count: metadata, lines with a version, debug information."""
     parts: dict[str, list[bytes]] = {"extension": [], "python": []}
@@ -173,17 +173,30 @@ def digests_of_wheel(folder: Path, version: str, commit: str) -> dict[str, str]:
         inner = path.relative_to(folder)
         if not path.is_file() or _NO_PART & {*inner.parts}:
             continue
-        if inner.parts[0].endswith((".dist-info", ".egg-info")) or inner.parts[0] == "bin":
+        if inner.parts[0].endswith((".dist-info", ".egg-info")):
             continue
         content, part = path.read_bytes(), "python"
         if elf.is_elf(content):
             content, part = elf.loaded(content), "extension"
+        elif inner.parts[0] == "bin":
+            content = _unversioned(_without_interpreter(content), version, commit)
         elif path.suffix in (".py", ".pyi"):
             content = _unversioned(content, version, commit)
         content = content.replace(commit.encode(), b"") if commit else content
         parts[part].append(str(inner).encode() + b"\0" + hashlib.sha256(content).digest())
     there = {part: digest(b"".join(of)) for part, of in parts.items() if of}
     return there if len(there) > 1 else {"package": "".join(there.values()) or digest(b"")}
+
+
+def _without_interpreter(program: bytes) -> bytes:
+    """A Python script without the lines by which an installer names the interpreter, whose path
+    depends on where the script is installed. Any other program as it is."""
+    lines = program.split(b"\n", 3)
+    if lines[0] == b"#!/bin/sh" and len(lines) > 3 and lines[1].startswith(b"'''exec'"):
+        return lines[3]
+    if lines[0].startswith(b"#!") and b"python" in lines[0]:
+        return program.partition(b"\n")[2]
+    return program
 
 
 def packages_in(folder: Path) -> tuple[str, ...]:

@@ -163,13 +163,13 @@ class Commits:
 
     def line(self, tip: str = "HEAD", *paths: str) -> list[str]:
         """A commit and its first parents, the oldest first; with paths, only those that changed one
-        of them. Empty outside a checkout."""
+        of them. Empty outside a checkout. Raises UsageError for paths that git does not take."""
+        said = ("rev-list", "--first-parent", "--reverse", _END, tip, "--")
         try:
-            return self._run(
-                "rev-list", "--first-parent", "--reverse", _END, tip, "--", *paths
-            ).split()
+            line = self._run(*said).split()
         except UsageError:
             return []
+        return self._run(*said, *paths).split() if paths else line
 
     def newest(self, tip: str, *paths: str) -> str:
         """The newest commit of a line of first parents that changed a path; "" without one."""

@@ -29,7 +29,7 @@ from rlox_opt.project import checkouts, interpreters
 from rlox_opt.project.artefacts import forget_oldest
 from rlox_opt.project.interpreters import Interpreter
 from rlox_opt.system import files, schema
-from rlox_opt.system.files import NotReadError
+from rlox_opt.system.files import NotReadError, readable_text
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.uv import reason, uv
 
@@ -269,7 +269,7 @@ def imported_by(suite: Path) -> set[str]:
 
 
 def _texts(suite: Path) -> list[str]:
-    return [path.read_text(errors="replace") for path in sorted(suite.rglob("*.py"))]
+    return [readable_text(path) for path in sorted(suite.rglob("*.py")) if path.is_file()]
 
 
 def known(

@@ -8,8 +8,9 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -273,12 +274,13 @@ class OwnEnvironment:
                 project=asks.distribution or self.package,
                 commit=revision.commit,
             )
-            constraints = out / "constraints.txt"
-            constraints.write_text("".join(f"{pin}\n" for pin in fixed))
             words, target = (*commands[0], *commands[1]), self.folder / f"target-{of.abi}"
-            told = asv_command.variables(words, asked, constraints, target)
-            env = {**told, **asks.build_env}
-            wheel = asv_command.build(*commands, names, virtual, checkout, env, log, _LIMIT_S)
+            with _without_spaces(out) as folder:
+                constraints = folder / "constraints.txt"
+                constraints.write_text("".join(f"{pin}\n" for pin in fixed))
+                told = asv_command.variables(words, asked, constraints, target)
+                env = {**told, **asks.build_env}
+                wheel = asv_command.build(*commands, names, virtual, checkout, env, log, _LIMIT_S)
             if wheel is not None:
                 return wheel
             asv_command.take_installed(virtual, before, out / "package", revision.title)
@@ -381,3 +383,14 @@ class OwnEnvironment:
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _without_spaces(folder: Path) -> Iterator[Path]:
+    """A folder for files that variables of pip and uv name: this one, or a temporary one where its
+    path has spaces, at which both cut a variable into several paths."""
+    if not re.search(r"\s", str(folder)):
+        yield folder
+        return
+    with scratch() as elsewhere:
+        yield elsewhere

@@ -391,10 +391,10 @@ def _line_of(text: str, error: str) -> int:
     names = [name for name in re.split(r"[.\[\]\d]+", place[1]) if name] if place else []
     if unknown := _FIELD.search(error):
         names += [] if unknown[1] in names else [unknown[1]]
-    lines = text.splitlines()
-    start = next(n for n, line in enumerate(lines, 1) if line.strip().startswith(f"[{_TABLE}"))
+    lines, table = text.splitlines(), rf"\s*\[{{1,2}}{re.escape(_TABLE)}\b"
+    start = next((n for n, line in enumerate(lines, 1) if re.match(table, line)), 1)
     for name in reversed(names):
         for number, line in enumerate(lines[start - 1 :], start):
-            if re.match(rf"\s*(\[{_TABLE}\.)?{re.escape(name)}\b", line):
+            if re.match(rf"({table}\.|\s*){re.escape(name)}\b", line):
                 return number
     return start

@@ -89,6 +89,17 @@ def run(
     return Done(status, "".join(lines), time.monotonic() - started, late.is_set())
 
 
+def attempt(
+    command: Sequence[str | Path], cwd: Path, env: Mapping[str, str], limit_s: float = 3600.0
+) -> Done:
+    """`run` for a command of the user's: if it cannot be started, it has ended with status 127, as
+    in a shell, and its output says why."""
+    try:
+        return run(command, cwd, env, limit_s=limit_s)
+    except OSError as error:
+        return Done(127, f"{error.filename}: {error.strerror}", 0.0)
+
+
 def cargo() -> str:
     """The path of cargo. Raises UsageError without one."""
     path = shutil.which("cargo")

@@ -54,21 +54,22 @@ class GitError(Exception):
     """git is missing, refuses or fails; the message says which, and the remedy."""
 
 
-def environment(trusted: Path | None = None) -> dict[str, str]:
-    """This process's variables for programs that may call git, without those that redirect git.
-    `trusted` is a folder that git may read whoever owns it."""
-    kept = {
+def environment() -> dict[str, str]:
+    """This process's variables for programs that may call git, without those that redirect git."""
+    return {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name in _KEPT
     }
-    if trusted:
-        kept |= {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "safe.directory",
-            "GIT_CONFIG_VALUE_0": str(trusted),
-        }
-    return kept
+
+
+def trusting(folder: Path) -> dict[str, str]:
+    """Variables with which git reads a folder whoever owns it."""
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": str(folder),
+    }
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,20 @@ def test_a_budget_for_one_restart_is_told_to_be_too_small(
     assert not toys.exists()
 
 
+def test_benchmarks_that_fail_are_told_and_no_budget_is_blamed(
+    toys: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = toy_packages.package(toys.parent / "raising", "raises")
+    monkeypatch.setattr(Builds, "build", lambda *_: Artefact(
+        Revision("HEAD", "0" * 40), folder, (), {}, 0.0, packages=("toy",)
+    ))  # fmt: skip
+    assert main(["calibrate", "--bench", "time_raises"]) == 2
+    said = capsys.readouterr().err
+    assert "rlox-opt calibrate: toys.time_raises fails, and is left out: " in said
+    assert "--budget" not in said
+    assert not toys.exists()
+
+
 def test_an_interruption_writes_nothing(toys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

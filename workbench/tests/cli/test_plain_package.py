@@ -49,3 +49,11 @@ def test_its_commits_are_compared_recorded_and_published(checkout: Path) -> None
         done = rlox_opt(*words)
         assert done.returncode == 0, done.stderr
     assert (checkout / ".rlox-opt" / "pages" / "index.html").is_file()
+
+
+def test_a_build_command_that_a_commit_lacks_is_a_build_that_fails(checkout: Path) -> None:
+    table = TABLE.replace(json.dumps([sys.executable, "-c", _COPY, "{out}"]), '["./none.sh"]')
+    (checkout / "pyproject.toml").write_text(table)
+    done = rlox_opt("diff", "HEAD~1", "HEAD")
+    assert done.returncode == 2
+    assert "does not build:\n./none.sh: No such file or directory" in done.stderr

@@ -200,3 +200,11 @@ def test_the_newest_complete_entry_counts() -> None:
     (found,) = store.newest([stopped]).values()
     assert found.subject == "stopped"
     assert len(store.newest([whole, other])) == 2
+
+
+def test_what_was_stopped_adds_only_what_was_lacking() -> None:
+    whole = entry(cells=(Cell("a", "time", 1.0),))
+    cells = Cell("a", "time", 3.0), Cell("b", "time", 3.0)
+    stopped = entry(complete=False, stopped=True, cells=cells)
+    (found,) = store.newest([whole, stopped]).values()
+    assert {cell.benchmark: cell.value for cell in found.cells} == {"a": 1.0, "b": 3.0}

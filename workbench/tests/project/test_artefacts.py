@@ -96,3 +96,16 @@ def test_what_an_interrupted_removal_leaves_is_not_taken_for_a_build(
     with pytest.raises(KeyboardInterrupt):
         forget_oldest(tmp_path, ["wheel-?"], 1)
     assert [path.name for path in tmp_path.glob("wheel-?")] == ["wheel-b"]
+
+
+def test_a_program_counts_and_where_its_interpreter_lies_does_not(tmp_path: Path) -> None:
+    def of(n: int, program: bytes) -> dict[str, str]:
+        path = tmp_path / str(n) / "bin" / "thing"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(program)
+        return digests_of_wheel(tmp_path / str(n), "1.0", COMMITS[0])
+
+    long = b"#!/bin/sh\n'''exec' /b/python3 \"$0\" \"$@\"\n' '''\nRATE = 1\n"
+    assert of(1, b"#!/a/python3\nRATE = 1\n") == of(2, long)
+    assert of(3, b"#!/bin/sh\nrate=1\n") != of(4, b"#!/bin/sh\nrate=2\n")
+    assert of(5, b"\x7fELF, one") != of(6, b"\x7fELF, other")

@@ -250,3 +250,33 @@ def test_what_is_wrong_with_a_command_shows_before_anything_is_made(
 ) -> None:
     with pytest.raises(UsageError, match=told):
         builds(thing.root, build_command=(command,)).check(of(thing.commit))
+
+
+def test_versions_reach_pip_also_where_the_path_has_spaces(tmp_path: Path) -> None:
+    reads = 'told = os.environ["PIP_CONSTRAINT"]; '
+    reads += 'files["told.py"] = f"WHERE, TOLD = {told!r}, {open(told).read()!r}".encode()'
+    text = small_projects.backend(reads) + ASKS.format('"alpha"')
+    files = own(**{"zips.py": ZIPS}) | {"backend/inner.py": text}
+    (first,) = repository(tmp_path / "my thing", files)
+    project = builds(tmp_path / "my thing", build_command=("python zips.py {build_cache_dir}",))
+    built = project.build(of(first))
+    assert " " not in said(built, "import told; print(told.WHERE)")
+    assert "alpha==2.0" in said(built, "import told; print(told.TOLD)")
+
+
+@pytest.mark.parametrize("commands", [(), ("python zips.py {build_cache_dir}",)])
+def test_the_user_s_module_path_does_not_reach_builds(
+    commands: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tells = 'told = os.environ.get("PYTHONPATH"); files["told.py"] = f"TOLD = {told!r}".encode()'
+    (first,) = repository(tmp_path / "thing", own(more=tells, **{"zips.py": ZIPS}))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    built = builds(tmp_path / "thing", build_command=commands).build(of(first))
+    assert said(built, "import told; print(told.TOLD or '')") == ""
+
+
+def test_a_command_that_cannot_be_started_is_a_build_that_fails(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own(**{"made.sh": "#!/no/such/shell\n"}))
+    commands = ("chmod +x {build_dir}/made.sh", "{build_dir}/made.sh")
+    with pytest.raises(NotBuiltError, match=r"made\.sh: No such file or directory"):
+        builds(tmp_path / "thing", build_command=commands).build(of(first))

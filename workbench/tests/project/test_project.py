@@ -127,6 +127,12 @@ def test_a_table_that_is_only_written_of_is_none(tmp_path: Path) -> None:
     assert Project.find(tmp_path) == Project(tmp_path, Settings())
 
 
+def test_a_mistake_in_a_list_of_tables_alone_is_told_with_its_line(tmp_path: Path) -> None:
+    write(tmp_path, "[project]\nname = 'x'\n[[tool.rlox-opt.layers.owners]]\nmodul = 'x'\n")
+    with pytest.raises(UsageError, match=r"line 4: \[tool\.rlox-opt\]: .*unknown field `modul`"):
+        Project.find(tmp_path)
+
+
 def test_what_cannot_be_found_is_asked_for(tmp_path: Path) -> None:
     found = Project.find(tmp_path)
     with pytest.raises(UsageError, match=r'no package to measure.* write package = "…" under'):

@@ -7,6 +7,7 @@ from asv_projects import FILES, PYPROJECT, SUITE, commit, conf, make
 
 from rlox_opt.history.unrecorded import changing
 from rlox_opt.project.project import Project
+from rlox_opt.system.usage import UsageError
 
 BUILT = (
     *("crates/core/src/lib.rs", "rust.rs", "ext/fast.c", "Cargo.lock", "Cargo.toml", "setup.py"),
@@ -59,6 +60,13 @@ def test_a_suite_among_tests_and_a_package_that_is_called_docs_are_not_left_out(
     }
     root = make(tmp_path, files)
     assert needing(root, root, (name, "tox.ini")) == [name]
+
+
+def test_paths_that_git_does_not_take_are_told(tmp_path: Path) -> None:
+    table = f'{PYPROJECT}\n[tool.rlox-opt]\nmeasured = ["../elsewhere"]\n'
+    root = make(tmp_path, {**FILES, "pyproject.toml": table})
+    with pytest.raises(UsageError, match=r"measured = \['\.\./elsewhere'\]: .*outside repository"):
+        needing(root, root, ("rust.rs",))
 
 
 def test_the_settings_say_otherwise(tmp_path: Path) -> None:

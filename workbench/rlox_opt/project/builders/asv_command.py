@@ -16,7 +16,7 @@ from rlox_opt.project.artefacts import NotBuiltError
 from rlox_opt.project.builders import pep517, wheels
 from rlox_opt.project.environments import named_in
 from rlox_opt.system import git
-from rlox_opt.system.commands import Done, run
+from rlox_opt.system.commands import Done, attempt
 from rlox_opt.system.usage import UsageError
 from rlox_opt.system.uv import environment
 
@@ -97,7 +97,7 @@ def build(
         UsageError: a command has an error.
     """
     names = values._asdict()
-    told = {**environment(), **git.environment(trusted=checkout), **env}
+    told = {**environment(), **git.trusting(checkout), **env}
     told |= {f"ASV_{name.upper()}": value for name, value in names.items()} | {"ASV": "true"}
     told |= {"VIRTUAL_ENV": str(virtual), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     path = os.pathsep.join([str(virtual / "bin"), os.environ.get("PATH", os.defpath)])
@@ -135,7 +135,7 @@ def _run(
     variable = {**os.environ, **told}.get("PIP_NO_BUILD_ISOLATION", "")
     if _TOGETHER in command.words or variable.lower() in _FALSE:
         told["PIP_BUILD_CONSTRAINT"] = ""  # pip refuses constraints for isolated builds with it
-    done = run([program, *command.words[1:]], folder, told, limit_s=limit_s)
+    done = attempt([program, *command.words[1:]], folder, told, limit_s)
     said.append(f"$ {shlex.join(command.words)}\n{done.output}")
     if done.late or (command.codes is not None and done.status not in command.codes):
         whole = Done(done.status, "".join(said), done.seconds, done.late)

@@ -171,7 +171,7 @@ class ByCargo:
         """Run cargo in a checkout, in the one target folder. Raises UsageError without cargo."""
         command = [cargo(), verb, "--locked", *options, "--features", ",".join(features)]
         command += ["--target-dir", str(self.folder / "target")]
-        return run(command, checkout, git.environment(trusted=checkout))
+        return run(command, checkout, git.trusting(checkout))
 
     def _compile(
         self,

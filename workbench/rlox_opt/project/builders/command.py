@@ -12,7 +12,7 @@ from rlox_opt.project.builders import wheels
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.interpreters import running
 from rlox_opt.system import git
-from rlox_opt.system.commands import run
+from rlox_opt.system.commands import attempt
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -33,7 +33,7 @@ def build(by: Command, package: str, revision: Revision, checkout: Path, kept: P
     all.
 
     Raises:
-        NotBuiltError: the command fails, or leaves no package.
+        NotBuiltError: the command cannot be started, fails, or leaves no package.
         UsageError: features are asked for, which only cargo has.
     """
     if revision.features:
@@ -46,7 +46,7 @@ def build(by: Command, package: str, revision: Revision, checkout: Path, kept: P
     if not folder.exists():
         with scratch(kept) as built:
             command = [word.replace(_OUT, str(built)) for word in by.command]
-            done = run(command, checkout, git.environment(trusted=checkout))
+            done = attempt(command, checkout, git.trusting(checkout))
             if done.status:
                 raise NotBuiltError(f"{revision.title} does not build:\n{done.tail}")
             if not any((built / name).exists() for name in (package, f"{package}.py")):

@@ -20,7 +20,7 @@ from rlox_opt.project.builders import cargo_told, wheels
 from rlox_opt.project.builders.cargo import own_features, turned_on
 from rlox_opt.project.commits import Revision
 from rlox_opt.system import git, schema
-from rlox_opt.system.commands import Done, cargo, run
+from rlox_opt.system.commands import Done, attempt, cargo, run
 from rlox_opt.system.files import NotReadError
 
 _LIMIT_S = 3600.0  # for a crate
@@ -103,11 +103,8 @@ class Compiler:
     def run_before(self, command: str) -> None:
         """Run a command that the suite asks for in the checkout. Raises NotBuiltError if it
         fails."""
-        trusted = git.environment(trusted=self.checkout)
-        try:
-            done = run(shlex.split(command), self.checkout, trusted, limit_s=_LIMIT_S)
-        except OSError as error:
-            done = Done(1, f"{error.filename}: {error.strerror}", 0.0)
+        trusted = git.trusting(self.checkout)
+        done = attempt(shlex.split(command), self.checkout, trusted, _LIMIT_S)
         if done.status:
             what = f"{self.revision.title}, by {command!r} before its benches,"
             raise wheels.failed(what, done, self.log)
@@ -158,7 +155,7 @@ class Compiler:
         return (path if there else None), done
 
     def _cargo(self, crate: Crate, *words: str, **variables: str) -> Done:
-        env = {**git.environment(trusted=self.checkout), **variables}
+        env = {**git.trusting(self.checkout), **variables}
         return run([cargo(), *words], crate.folder, env, limit_s=_LIMIT_S)
 
 

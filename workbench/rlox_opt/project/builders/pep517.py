@@ -116,7 +116,7 @@ def also_required(
         extra_environ: Mapping[str, str] | None = None,
     ) -> None:
         path = os.pathsep.join((str(python.parent), os.environ.get("PATH", os.defpath)))
-        told = {**environment(), **git.environment(trusted=checkout), **env, "PATH": path}
+        told = {**environment(), **git.trusting(checkout), **env, "PATH": path}
         done = run(cmd, Path(cwd or project), {**told, **(extra_environ or {})}, limit_s=limit_s)
         if done.status:
             raise CalledProcessError(done.status, cmd)
@@ -157,7 +157,7 @@ def build(
         *("build", "--wheel", "--out-dir", out / "wheel", "--no-create-gitignore"),
         *("--python", interpreter.path, *constrained, project),
         cwd=out,
-        env={**git.environment(trusted=checkout), **env},
+        env={**git.trusting(checkout), **env},
         limit_s=limit_s,
     )
     if done.status:

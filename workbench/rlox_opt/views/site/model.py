@@ -28,6 +28,8 @@ KINDS = {
     "peak_memory": ("Peak memory of the process", "peak memory"),
 }
 
+_LONGEST = 150  # characters of a name in a file's name, which may have 255 bytes
+
 
 @dataclass(frozen=True)
 class EntryFile:
@@ -299,7 +301,7 @@ def slug(name: str) -> str:
     """A name as a part of a file's name: "data_plane.Gae.time_gae(2048)" becomes
     "data_plane.Gae.time_gae-2048-" with six digits of a digest.
 
-    Letters that a file's name may not have are replaced. Two names may then become the same, so
-    such a name gets the digest."""
-    safe = re.sub(r"[^\w.]+", "-", name, flags=re.ASCII).strip("-.")
+    Letters that a file's name may not have are replaced, and a long name is cut. Two names may then
+    become the same, so such a name gets the digest."""
+    safe = re.sub(r"[^\w.]+", "-", name, flags=re.ASCII).strip("-.")[:_LONGEST]
     return safe if safe == name else f"{safe}-{digest([name])[:6]}"

@@ -135,7 +135,7 @@ def _shown(history: History, one: Commit) -> Iterator[object]:
     yield one.parent in history.by_hash
     for recording in one.recordings:
         before = history.before(recording)
-        yield recording.path.name, before.path.name if before else None
+        yield recording.path.name, recording.entry, before.entry if before else None
     for moved in history.moved_at.get(one.hash, ()):
         level, series = moved.change, moved.series
         figures = [change(ratio) for ratio in (level.ratio, *level.ci99)]

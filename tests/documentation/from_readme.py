@@ -57,11 +57,13 @@ class Stranger:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-DIFF = "HEAD~1 HEAD --bench '^benchmark_chordal.*complete'"
+DIFF = "f50fc70b8c~1 f50fc70b8c --suite HEAD --bench time_graph_create"
 STRANGERS = {
     "networkx": Stranger(
         "networkx",
         "https://github.com/networkx/networkx.git",
+        found="slower",
+        known="networkx#5796: slower copies and making of a DiGraph",
         files={
             "script.py": "import networkx\n\ngraph = networkx.path_graph(400)\n"
             "for _ in range(20):\n    networkx.diameter(graph)\n"

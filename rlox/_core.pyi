@@ -159,6 +159,7 @@ def ppo_update(
     bits: bool = False,
     threads: int = 1,
     fused: bool = True,
+    by_columns: bool = True,
 ) -> tuple[tuple[float, float, float, float, float, float], int]: ...
 
 @disjoint_base

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R23, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R24, the work that it changes, at its sizes.
 
 Each side is a real part of a trainer that was made with or without the optimisation, so what the
 switchboard chooses is tested as well. As in `rlox._laboratory.pairs` for the data plane, twins are
@@ -181,6 +181,11 @@ def _native_ppo_update(on: Collection[str], size: Size, seed: int) -> Arm:
     return _ppo_update({"R9", *on}, size, seed)
 
 
+def _update_of_choices(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R24: the same for actions by index, which every second seed has."""
+    return _native_ppo_update(on, size, 2 * seed)
+
+
 def _native_sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     """R23: an update in Rust."""
     return _sac_update({"R9", *on}, size, seed)
@@ -290,6 +295,7 @@ def _sizes(name: str, *numbers: int, **others: int) -> tuple[Size, ...]:
 
 
 _UPDATES = _sizes("batch_size", 512, 256, n_envs=8, n_steps=128)
+_SMALL_UPDATES = _sizes("batch_size", 256, 64, n_envs=8, n_steps=128)
 _STORES = _sizes("n_envs", 8, 64, n_steps=128)
 _ROLLOUTS = _sizes("n_envs", 8, 1, 64, n_steps=128)
 _SAC_SIZES = _sizes("batch_size", 256)
@@ -397,6 +403,7 @@ PAIRS = {
                 Workload("ppo_update", _UPDATES, _native_ppo_update),
             ],
         ),
+        Pair("R24", 0, [Workload("update_of_choices", _SMALL_UPDATES, _update_of_choices)]),
     )
 }
 

@@ -2,7 +2,7 @@
 two forms of each.
 
 An id names a card of `optimizations/`. Where an optimisation is not chosen, its baseline runs.
-R4, R9, R19, R20, R22 and R23 have no line here: their optimised form is in the native path of
+R4, R9, R19, R20, R22, R23 and R24 have no line here: their optimised form is in the native path of
 `rlox.learner.native`, which is taken where it applies.
 """
 
@@ -25,9 +25,9 @@ from rlox.learner.torch_settings import (
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 24))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 25))
 # All but those that were refused, or are candidates.
-ACCEPTED = frozenset(OPTIMIZATIONS) - {"R6", "R10", "R11", "R20"}
+ACCEPTED = frozenset(OPTIMIZATIONS) - {"R6", "R10", "R11", "R20", "R24"}
 
 # R2 and R3, which are accepted, are used by default in runs of at least so many environment steps.
 # Compiling PPO's update took 12 s and saved 4.6 µs a step (63,000 to 89,000 steps a second).

@@ -166,7 +166,7 @@ class Calls(Arguments):
             names = ("clip_range", "ent_coef", "vf_coef", "max_grad_norm", "lr", "eps")
             settings = {name: n(0.1) for name in names} | {"betas": n((0.9, n(0.999)))}
             settings |= {"batch_size": n(4), "normalize_advantage": n(True)}
-            settings |= {"threads": n(1), "fused": n(True)}
+            settings |= {"threads": n(1), "fused": n(True), "by_columns": n(True)}
             for name in ("clip_range_vf", "target_kl"):
                 settings[name] = n(r.choice((None, 0.1)))
             if r.random() < 0.3:

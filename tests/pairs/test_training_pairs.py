@@ -19,6 +19,7 @@ CARDS = {card.id: card for card in cards.load(projects.HERE) if card.id.startswi
 EXAMPLES = {
     "R1": 60, "R2": 2, "R3": 2, "R5": 60, "R6": 2, "R7": 60, "R8": 60, "R9": 5, "R10": 1, "R11": 1,
     "R14": 20, "R16": 2, "R17": 20, "R18": 5, "R19": 20, "R20": 5, "R21": 60, "R22": 5, "R23": 20,
+    "R24": 20,
 }  # fmt: skip
 COMPILED = {id_: pytest.param(id_, marks=pytest.mark.slow) for id_ in ("R2", "R3", "R16")}
 

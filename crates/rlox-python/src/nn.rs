@@ -114,6 +114,9 @@ pub(crate) fn moments<'x>(
 /// fused : bool
 ///     Whether biases and activations are computed with each part of a product as soon as that is
 ///     finished. The result is the same to the bit.
+/// by_columns : bool
+///     Whether the loss of actions by index is computed for one action after the other, over all rows of
+///     a minibatch. The result is the same to the bit.
 ///
 /// Returns
 /// -------
@@ -137,7 +140,7 @@ pub(crate) fn moments<'x>(
 #[pyfunction]
 #[pyo3(signature = (actor, critic, log_std, rollout, order, step, *, batch_size, clip_range,
     normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, clip_range_vf=None,
-    target_kl=None, nvec=None, bits=false, threads=1, fused=true))]
+    target_kl=None, nvec=None, bits=false, threads=1, fused=true, by_columns=true))]
 #[expect(clippy::too_many_arguments, reason = "those of the algorithm")]
 pub fn ppo_update<'py>(
     py: Python<'py>,
@@ -162,6 +165,7 @@ pub fn ppo_update<'py>(
     bits: bool,
     threads: usize,
     fused: bool,
+    by_columns: bool,
 ) -> PyResult<(Means, usize)> {
     let mut crossing = PPO_UPDATE.enter(0);
     only_one_kind(&nvec, log_std.is_some(), bits)?;
@@ -180,6 +184,7 @@ pub fn ppo_update<'py>(
             beta2: betas.1,
             eps,
         },
+        by_columns,
     };
     let actor_mlp = mlp("actor", &actor.0.0, &actor.1)?.fused(fused);
     let critic_mlp = mlp("critic", &critic.0.0, &critic.1)?.fused(fused);

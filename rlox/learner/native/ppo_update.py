@@ -1,4 +1,4 @@
-"""PPO's gradient steps in Rust, on the trainer's own torch parameters (R9, R23)."""
+"""PPO's gradient steps in Rust, on the trainer's own torch parameters (R9, R23, R24)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,6 +100,7 @@ class NativeUpdate:
                 bits=self.bits,
                 threads=model._update_threads,
                 fused="R23" in model.optimizations,
+                by_columns="R24" in model.optimizations,
             )
         self.flat.steps += n_minibatches - most
         begun = min(n_minibatches // -(-n // model.batch_size) + 1, model.n_epochs)

@@ -161,6 +161,7 @@ impl Arm for PpoStep {
             target_kl: None,
             max_grad_norm: f64::MAX,
             adam: ADAM,
+            by_columns: true,
         };
         let t = self.actor.t;
         let policy = ActorCritic {

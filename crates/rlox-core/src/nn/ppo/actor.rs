@@ -3,7 +3,7 @@
 //! Gaussian.
 
 use super::parts::{Parts, Several, Whole};
-use super::{Network, Ppo, RolloutData, SampledActions, Side, gather};
+use super::{Network, Ppo, RolloutData, SampledActions, Side};
 use crate::RloxError;
 use crate::math;
 use crate::memory::{reserved, zeros};
@@ -39,26 +39,26 @@ pub(super) struct Sums {
 }
 
 /// The values of one minibatch of `B` rows. It is kept between minibatches for its memory.
-struct Minibatch {
+pub(super) struct Minibatch {
     /// `[B]`, A, normalised if asked for.
     advantages: Vec<f32>,
     /// `[B]`, log pi(a|s) - log pi_old(a|s).
-    log_ratio: Vec<f32>,
+    pub(super) log_ratio: Vec<f32>,
     /// `[B]`, r.
     ratio: Vec<f32>,
     /// `[B]`, derivative of the surrogate's loss by log pi(a|s).
-    by_log_prob: Vec<f32>,
+    pub(super) by_log_prob: Vec<f32>,
     /// `[B, choices]`, H of a categorical. The other distributions do not keep theirs.
-    entropy: Vec<f32>,
+    pub(super) entropy: Vec<f32>,
     /// `[B, outputs]`, derivative of the loss by the actor's outputs.
-    grad_out: Vec<f32>,
+    pub(super) grad_out: Vec<f32>,
     /// `[B, outputs]`, by distribution: of categoricals log pi(·|s), of a Gaussian (a - mean) / std, of
     /// bits -log pi(0|s).
-    per_action: Vec<f32>,
+    pub(super) per_action: Vec<f32>,
     /// `[B, outputs]`: of categoricals pi(·|s), of bits pi(1|s).
-    probs: Vec<f32>,
+    pub(super) probs: Vec<f32>,
     /// `[B, choices]`, the softmax's denominator, then its logarithm.
-    totals: Vec<f32>,
+    pub(super) totals: Vec<f32>,
     /// `[act_dim]`, 1 / std of a Gaussian.
     inverse_std: Vec<f32>,
 }
@@ -92,10 +92,15 @@ impl Side for Actor<'_> {
     fn gradient(&mut self, rollout: &RolloutData<'_>, batch: &[i64]) -> Option<f64> {
         let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
         let (minibatch, latest) = (&mut self.minibatch, &mut self.latest);
-        gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
+        self.ppo
+            .gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
         let outputs = mlp.forward(params, &self.obs, batch.len(), &mut self.acts);
         minibatch.take_advantages(self.ppo, rollout, batch);
         match (&self.log_std, rollout.actions) {
+            (None, SampledActions::Discrete(actions)) if self.ppo.by_columns => {
+                let old = rollout.log_probs;
+                minibatch.choose_by_columns(self.ppo, outputs, actions, old, batch, latest)?;
+            }
             (None, SampledActions::Discrete(actions)) => {
                 let choices = (actions, Whole(mlp.n_outputs()));
                 minibatch.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
@@ -111,7 +116,8 @@ impl Side for Actor<'_> {
             }
             (Some(log_std), SampledActions::Continuous(actions)) => {
                 let log_std = &*log_std.params;
-                minibatch.gaussian(outputs, log_std, actions, rollout.log_probs, batch);
+                let old = rollout.log_probs;
+                minibatch.gaussian(self.ppo, outputs, log_std, actions, old, batch);
                 minibatch.surrogate(self.ppo, latest)?;
                 let entropy = |log_std: &f32| log_std + 0.5 + HALF_LOG_2PI;
                 latest.entropy_loss = -f64::from(log_std.iter().map(entropy).sum::<f32>());
@@ -121,15 +127,8 @@ impl Side for Actor<'_> {
             _ => return None,
         }
 
-        let (acts, grad) = (&mut self.acts, &mut self.grad);
-        mlp.backward(
-            params,
-            &self.obs,
-            batch.len(),
-            acts,
-            &minibatch.grad_out,
-            grad,
-        );
+        let (acts, grad, out) = (&mut self.acts, &mut self.grad, &minibatch.grad_out);
+        mlp.backward(params, &self.obs, batch.len(), acts, out, grad);
         Some(norm_squared(&self.grad) + norm_squared(&self.grad_log_std))
     }
 
@@ -168,7 +167,7 @@ impl Minibatch {
 
     /// Sets `advantages`, normalised if asked for.
     fn take_advantages(&mut self, ppo: &Ppo, rollout: &RolloutData<'_>, batch: &[i64]) {
-        gather(rollout.advantages, 1, batch, &mut self.advantages);
+        ppo.gather(rollout.advantages, 1, batch, &mut self.advantages);
         let n = batch.len() as f64;
         if !ppo.normalize_advantage || batch.len() < 2 {
             return;
@@ -185,7 +184,7 @@ impl Minibatch {
 
     /// Sets `ratio`, `by_log_prob` and the figures from `log_ratio` and `advantages`. None where the
     /// approximate KL divergence from the old policy is above 1.5 `target_kl`.
-    fn surrogate(&mut self, ppo: &Ppo, latest: &mut Sums) -> Option<()> {
+    pub(super) fn surrogate(&mut self, ppo: &Ppo, latest: &mut Sums) -> Option<()> {
         self.ratio.clone_from(&self.log_ratio);
         math::exp(&mut self.ratio);
         let n = self.ratio.len() as f32;
@@ -353,6 +352,7 @@ impl Minibatch {
     /// Sets `log_ratio`, and `per_action` to z = (a - mean) / std, from `means`, `[B, act_dim]`.
     fn gaussian(
         &mut self,
+        ppo: &Ppo,
         means: &[f32],
         log_std: &[f32],
         actions: &[f32],
@@ -363,7 +363,7 @@ impl Minibatch {
         self.inverse_std.clear();
         self.inverse_std
             .extend(log_std.iter().map(|log_std| (-log_std).exp()));
-        gather(actions, n, batch, &mut self.per_action);
+        ppo.gather(actions, n, batch, &mut self.per_action);
         self.log_ratio.clear();
         let rows = self
             .per_action

@@ -1,6 +1,6 @@
 //! The critic's side of the update: the mean squared error of the values, clipped or not.
 
-use super::{Network, Ppo, RolloutData, Side, gather};
+use super::{Network, Ppo, RolloutData, Side};
 use crate::RloxError;
 use crate::memory::{reserved, zeros};
 use crate::nn::Activations;
@@ -42,7 +42,8 @@ impl Side for Critic<'_> {
     fn gradient(&mut self, rollout: &RolloutData<'_>, batch: &[i64]) -> Option<f64> {
         let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
         let rows = batch.len();
-        gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
+        self.ppo
+            .gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
         let values = mlp.forward(params, &self.obs, rows, &mut self.acts);
 
         self.grad_out.clear();

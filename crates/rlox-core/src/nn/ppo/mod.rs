@@ -15,6 +15,7 @@
 //! never waits for a thread that does not run because other programs use the cores.
 
 mod actor;
+mod columns;
 mod critic;
 mod offer;
 mod parts;
@@ -112,6 +113,9 @@ pub struct Ppo {
     pub max_grad_norm: f64,
     /// The optimiser.
     pub adam: Adam,
+    /// R24: whether the loss of one categorical is computed by columns, and rows of few numbers are
+    /// gathered by their width. The results are the same to the bit.
+    pub by_columns: bool,
 }
 
 /// Means over the minibatches that a step was made for; NaN if there was none.
@@ -264,13 +268,33 @@ impl Ppo {
     }
 }
 
-/// Makes `to` the rows of `from` with the indices `batch`, one after another; a row has `width`
-/// elements.
-fn gather(from: &[f32], width: usize, batch: &[i64], to: &mut Vec<f32>) {
-    to.clear();
-    for &i in batch {
-        let start = i as usize * width;
-        to.extend_from_slice(&from[start..start + width]);
+impl Ppo {
+    /// Makes `to` the rows of `from` with the indices `batch`, one after another; a row has `width`
+    /// elements.
+    fn gather(&self, from: &[f32], width: usize, batch: &[i64], to: &mut Vec<f32>) {
+        to.clear();
+        match width {
+            1 if self.by_columns => gather_arrays::<1>(from, batch, to),
+            2 if self.by_columns => gather_arrays::<2>(from, batch, to),
+            3 if self.by_columns => gather_arrays::<3>(from, batch, to),
+            4 if self.by_columns => gather_arrays::<4>(from, batch, to),
+            6 if self.by_columns => gather_arrays::<6>(from, batch, to),
+            8 if self.by_columns => gather_arrays::<8>(from, batch, to),
+            _ => batch.iter().for_each(|&i| {
+                let start = i as usize * width;
+                to.extend_from_slice(&from[start..start + width]);
+            }),
+        }
+    }
+}
+
+/// Appends the rows of `from` with the indices `batch`, of W elements each, to the empty `to`. The compiler
+/// makes moves of them, where for any width it would call `memmove` for each.
+fn gather_arrays<const W: usize>(from: &[f32], batch: &[i64], to: &mut Vec<f32>) {
+    let (rows, _) = from.as_chunks::<W>();
+    to.resize(batch.len() * W, 0.0);
+    for (to, &i) in to.as_chunks_mut::<W>().0.iter_mut().zip(batch) {
+        *to = rows[i as usize];
     }
 }
 

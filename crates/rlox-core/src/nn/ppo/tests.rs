@@ -103,6 +103,7 @@ const PPO: Ppo = Ppo {
         beta2: 0.999,
         eps: 1e-5,
     },
+    by_columns: true,
 };
 
 fn order(n: usize, epochs: usize) -> Vec<i64> {
@@ -122,6 +123,27 @@ fn two_threads_do_to_the_bit_what_one_does() {
         assert_eq!(figures[0], figures[1]);
         assert_eq!(cases[0].1.state, cases[1].1.state);
         assert!(figures[0].value_loss.is_finite() && figures[0].approx_kl != 0.0);
+    }
+}
+
+#[test]
+fn by_columns_the_loss_is_the_same_to_the_bit() {
+    for (gaussian, n_out) in [
+        (false, 1),
+        (false, 2),
+        (false, 3),
+        (false, 18),
+        (true, 2),
+        (true, 3),
+    ] {
+        let [before, after] = [false, true].map(|by_columns| {
+            let mut case = Case::new(130, 8, n_out);
+            let (policy, rollout) = case.parts(gaussian);
+            let ppo = Ppo { by_columns, ..PPO };
+            let figures = ppo.update(policy, &rollout, &order(130, 2), 0, 1).unwrap();
+            (figures, case.state)
+        });
+        assert_eq!(before, after);
     }
 }
 

@@ -142,9 +142,16 @@ def check_toml(text: str) -> None:
 
 
 def check_yaml(text: str) -> None:
-    """Raises where the text is no YAML, or gives our action what it does not take."""
+    """Raises where the text is no YAML, gives our action what it does not take, or names a hook
+    that there is not."""
     inputs = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"]
     table = yaml.safe_load(text)
+    if "repos" in table:
+        there = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+        arguments = {hook["id"]: hook.get("args") for hook in there}
+        for hook in table["repos"][0]["hooks"]:
+            assert hook.get("args") == arguments[hook["id"]]
+        return
     steps = table if isinstance(table, list) else table["jobs"]["gate"]["steps"]
     for step in steps:
         if step["uses"].startswith("OWNER/rlox@"):

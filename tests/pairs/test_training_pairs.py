@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rlox_opt.project import cards
 
-from rlox.learner import compiled, pairs, switchboard, torch_settings
+from rlox.learner import compiled, switchboard, torch_settings, update_pairs
 from rlox.learner.pairing import Arm, Workload
 from rlox.learner.pairs import PAIRS
 
@@ -92,7 +92,7 @@ def test_products_in_bfloat16_would_be_noticed(monkeypatch):
         return x.bfloat16().float()
 
     monkeypatch.setattr(torch_settings, "why_not_onednn", lambda: None)
-    monkeypatch.setattr(pairs, "torch_settings", rounding)
+    monkeypatch.setattr(update_pairs, "torch_settings", rounding)
     (workload,) = PAIRS["R13"].workloads
     pair = PAIRS["R13"]._replace(workloads=[workload._replace(missing=lambda: None)])
     for seed in range(5):

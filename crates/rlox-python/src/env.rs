@@ -96,7 +96,7 @@ impl VecEnv {
     /// Raises ValueError for an id that is not built in, for no environments or more than there is
     /// memory for, and for a seed of 2**128 - n_envs or more.
     #[new]
-    fn new(env_id: &str, n_envs: i64, seed: u128) -> PyResult<Self> {
+    fn new(env_id: &str, n_envs: i128, seed: u128) -> PyResult<Self> {
         Self::with_forms(env_id, size("n_envs", n_envs)?, seed, ROOM, P28)
     }
 

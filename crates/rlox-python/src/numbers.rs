@@ -43,11 +43,15 @@ impl<'a, 'py, T: FromPyObjectOwned<'py>> FromPyObject<'a, 'py> for List<T> {
     }
 }
 
-/// `value`, which counts something, as the core's type. ValueError if it is negative; the core refuses
+/// `value`, which counts something, as the core's type. ValueError if that cannot hold it; the core refuses
 /// 0 where it must.
-pub(crate) fn size(argument: &str, value: i64) -> PyResult<usize> {
-    usize::try_from(value)
-        .map_err(|_| PyValueError::new_err(format!("{argument}: is {value}, expected at least 1")))
+pub(crate) fn size(argument: &str, value: impl Into<i128>) -> PyResult<usize> {
+    let (value, most) = (value.into(), usize::MAX);
+    usize::try_from(value).map_err(|_| {
+        PyValueError::new_err(format!(
+            "{argument}: is {value}, expected an integer from 1 to {most}"
+        ))
+    })
 }
 
 /// `value` as the seed of a random generator; ValueError outside of [0, 2**64).

@@ -85,7 +85,8 @@ def test_what_ppo_learns_around_a_callbacks_reset_is_of_two_episodes(way):
     assert found.episode_starts.ravel().tolist() == [1, 0, 0, 0, 1, 0, 0, 0]
     # The first of them ends as by a time limit: with the value of the observation after it.
     with torch.no_grad():
-        last = made(rlox, "PPO", Clock(), way).policy.get_value(torch.tensor([[4.0]])).item()
+        fresh = made(rlox, "PPO", Clock(100, action_space=BOX), way)
+        last = fresh.policy.get_value(torch.tensor([[4.0]])).item()
     assert found.rewards.ravel()[3] == pytest.approx(1 + 0.99 * last, rel=1e-5)
 
 

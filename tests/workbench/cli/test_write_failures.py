@@ -58,6 +58,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     class Compared:
         def __init__(self, *_: Any, **__: Any) -> None:
             self.readings = {"a": [SimpleNamespace(log_ratio=x / 1000) for x in range(5)]}
+            self.failures: dict[str, Any] = {}
 
         def run(self, *_: Any, **__: Any) -> None:
             pass

@@ -23,19 +23,10 @@ from rlox_opt.cli.main import main
 from rlox_opt.history import recorded, recording, store
 from rlox_opt.history.recording import Recording
 from rlox_opt.history.store import Entry
-from rlox_opt.system.files import NotReadError
 from rlox_opt.system.machine import machine, slug
 
 ALL_STAGES = recording.STAGES
 ONE = ("--bench", "toys.time_steady")
-
-
-TIMES, CAUSES = Recording._time, Recording._find_causes
-
-
-def interrupted(self: Recording) -> None:
-    TIMES(self)
-    raise KeyboardInterrupt
 
 
 def value(entry: Entry, benchmark: str, kind: str = "time") -> store.Cell:
@@ -245,38 +236,6 @@ def test_some_benchmarks_do_not_pass_for_all(history: Make, tmp_path: Path) -> N
     assert store.newest([some, every])[every.slug, every.features, every.commit] is every
 
 
-def test_other_benchmarks_of_a_commit_and_those_of_a_stopped_run_are_still_to_be_measured(
-    history: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    history({})
-    assert main(["record", "--bench", "steady", *SPENT]) == 0
-    assert main(["record", "--bench", "time", *SPENT]) == 0  # which finds "steady", and more
-    assert len(entries(tmp_path)) == 2
-    with monkeypatch.context() as now:
-        now.setattr(Recording, "_time", interrupted)
-        assert main(["record", "--bench", "work", *SPENT]) == 130
-    for _ in range(2):  # the second one finds it there
-        assert main(["record", "--bench", "work", *SPENT]) == 0
-    assert [(of.asked, of.stopped) for of in entries(tmp_path)[2:]] == [
-        ("work", True), ("work", False)
-    ]  # fmt: skip
-
-
-def test_a_calibration_that_cannot_be_read_costs_the_causes_alone(
-    history: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise NotReadError(Path("x_calibration.json"), "is no JSON")
-
-    made = history({}, {"passes": 11})
-    assert main(["record", made[0], *SPENT]) == 0
-    monkeypatch.setattr("rlox_opt.project.calibration.newest", broken)
-    monkeypatch.setattr(Recording, "_find_causes", CAUSES)
-    assert main(["record", made[1], *SPENT]) == 0
-    failure = {"benchmark": "cause of changes", "reason": "x_calibration.json: is no JSON"}
-    assert failure in entries(tmp_path)[1].failures
-
-
 def test_an_entry_tells_by_which_suite_it_was_measured(history: Make, tmp_path: Path) -> None:
     made = history({}, {"passes": 11}, {"passes": 12})
     assert main(["record", *made[:2], *ONE, *SPENT]) == 0
@@ -339,7 +298,7 @@ def test_an_interruption_keeps_what_is_known_of_the_commit(
 ) -> None:
     history({})
     with monkeypatch.context() as now:
-        now.setattr(Recording, "_time", interrupted)
+        now.setattr(Recording, "_time", toy_history.interrupted)
         assert main(["record", *SPENT]) == 130
     (stopped,) = entries(tmp_path)
     assert not stopped.complete

@@ -18,6 +18,7 @@ from rlox_opt.history import recorded, recording, store
 from rlox_opt.history.recording import Recording
 from rlox_opt.project.builds import Artefact, Builds, NotBuiltError
 from rlox_opt.project.commits import Revision
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.machine import machine
 from rlox_opt.system.usage import UsageError
 
@@ -186,3 +187,35 @@ def test_a_control_that_is_gone_or_no_longer_builds_is_named_with_the_option_for
     store.append(dataclasses.replace(newest, machine=machine()), project.history)
     with pytest.raises(error, match=f"the control {control[:10]} of the newest recording {says}"):
         recorded.choose_control(project, [], None)
+
+
+def test_other_benchmarks_of_a_commit_and_those_of_a_stopped_run_are_still_to_be_measured(
+    history: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history({})
+    assert main(["record", "--bench", "steady", *SPENT]) == 0
+    assert main(["record", "--bench", "time", *SPENT]) == 0  # which finds "steady", and more
+    assert len(entries(tmp_path)) == 2
+    with monkeypatch.context() as now:
+        now.setattr(Recording, "_time", toy_history.interrupted)
+        assert main(["record", "--bench", "work", *SPENT]) == 130
+    for _ in range(2):  # the second one finds it there
+        assert main(["record", "--bench", "work", *SPENT]) == 0
+    assert [(of.asked, of.stopped) for of in entries(tmp_path)[2:]] == [
+        ("work", True), ("work", False)
+    ]  # fmt: skip
+
+
+def test_a_calibration_that_cannot_be_read_costs_the_causes_alone(
+    history: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise NotReadError(Path("x_calibration.json"), "is no JSON")
+
+    made = history({}, {"passes": 11})
+    assert main(["record", made[0], *SPENT]) == 0
+    monkeypatch.setattr("rlox_opt.project.calibration.newest", broken)
+    monkeypatch.setattr(Recording, "_find_causes", toy_history.CAUSES)
+    assert main(["record", made[1], *SPENT]) == 0
+    failure = {"benchmark": "cause of changes", "reason": "x_calibration.json: is no JSON"}
+    assert failure in entries(tmp_path)[1].failures

@@ -81,7 +81,7 @@ impl AsyncCollector {
         env: Bound<'_, VecEnv>,
         act: Py<PyAny>,
         value: Py<PyAny>,
-        n_steps: i64,
+        n_steps: i128,
         gamma: f64,
         gae_lambda: f64,
     ) -> PyResult<Self> {

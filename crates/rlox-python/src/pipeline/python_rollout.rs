@@ -85,7 +85,7 @@ pub fn collect_python_rollout<'py>(
     actor: NetworkWithParams<'py>,
     critic: NetworkWithParams<'py>,
     log_std: &Bound<'py, PyAny>,
-    n_steps: i64,
+    n_steps: i128,
     gamma: f64,
     gae_lambda: f64,
     stream: (u64, u64),

@@ -8,7 +8,6 @@ from functools import cache
 from typing import NamedTuple
 
 from jinja2 import Environment
-from markupsafe import Markup, escape
 
 from rlox_opt.views.pages import environment
 from rlox_opt.views.site import figures
@@ -69,13 +68,13 @@ def laid(
         first = False
 
 
-def prose(text: str) -> Markup:
-    """A card's text, with what it has between backticks as code."""
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escape(text.strip())))
+def parted(text: str) -> list[str]:
+    """A card's text and, as every second part, what it has between backticks."""
+    return re.split("`([^`]+)`", text.strip())
 
 
 _FILTERS = (
-    benchmark_path, data_path, commit_path, diff_path, card_path, raw_path, parts, laid, prose,
+    benchmark_path, data_path, commit_path, diff_path, card_path, raw_path, parts, laid, parted,
     slug, features_title, figures.change, figures.points,
 )  # fmt: skip
 

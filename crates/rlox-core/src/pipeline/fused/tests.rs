@@ -362,14 +362,10 @@ fn noise_that_no_stream_gives_is_refused() {
     let mut env = envs("CartPole-v1", 1);
     let (policy, _) = policy_for(&env, &[], 0);
     for noise in [f32::NAN, 1.0, -0.1] {
-        let running = Running {
-            rewards: &mut [0.0],
-            lengths: &mut [0],
-        };
-        let noise = [0.5, noise];
-        let found = collect_with_noise::<W>(&mut env, &policy, how(2), &noise, running, None);
-        let error = found.unwrap_err().to_string();
-        assert!(error.contains("expected numbers in [0, 1)"), "{error}");
+        let (rewards, lengths) = (&mut [0.0], &mut [0]);
+        let running = Running { rewards, lengths };
+        let found = collect_with_noise::<W>(&mut env, &policy, how(1), &[noise], running, None);
+        assert!(found.unwrap_err().to_string().contains("in [0, 1)"));
     }
 }
 
@@ -377,10 +373,8 @@ fn noise_that_no_stream_gives_is_refused() {
 fn what_does_not_fit_is_named() {
     let mut env = VecEnv::new("CartPole-v1", 2, 0).unwrap();
     let (policy, plain) = policy_for(&env, &[], 0);
-    let stream = Stream {
-        seed: 0,
-        rollout: 0,
-    };
+    let (seed, rollout) = (0, 0);
+    let stream = Stream { seed, rollout };
     let problem = |n: usize, env: &mut VecEnv| {
         let running = Running {
             rewards: &mut vec![0.0; n],

@@ -16,7 +16,6 @@ import atexit
 import contextlib
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -47,7 +46,7 @@ from rlox_opt_segments import (
     time_namespace,
 )
 from rlox_opt_source import Appended, SpanSource
-from rlox_opt_threads import Threads
+from rlox_opt_threads import Threads, start_deaf
 
 _FLUSH_S = 0.25
 _HASTY_FLUSHES = 5  # the first ones, each after half the time of the next
@@ -267,12 +266,7 @@ class Recorder:
             self._wake, self._done = _thread.allocate_lock(), _thread.allocate_lock()
             self._wake.acquire()
             self._done.acquire()
-            # It inherits the mask: the program's signals are for the program's own threads.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-            try:
-                _thread.start_new_thread(self._loop, (self._wake, self._done))
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            start_deaf(self._loop, (self._wake, self._done))
 
     def _stop_thread(self, patience_s: float = 5.0) -> None:
         wake, self._wake = self._wake, None

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import _thread
 import os
+import signal
 import threading
+from collections.abc import Callable
+from typing import Any
+
+
+def start_deaf(function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """Start a thread that takes none of the program's signals, not even those that all threads of
+    the program block: they are for these."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        _thread.start_new_thread(function, arguments)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Threads:

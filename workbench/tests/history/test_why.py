@@ -149,7 +149,7 @@ def test_a_loop_that_turns_more_often_is_named_with_its_line(
     assert found.functions[0].part == pytest.approx(1, abs=0.2)
     assert found.functions[0].in_diff
     assert named(found.touched) == ["toy/__init__.py:total"]
-    assert named(found.layers) == ["own Python"]
+    assert named(found.layers) == ["own Python"], found
     hot = {of.text for of in found.lines}
     assert hot <= {"for number in numbers:", "found += number"}
     assert hot

@@ -251,8 +251,9 @@ def test_what_a_card_has_between_backticks_is_code(pages: Path) -> None:
     assert parted(text) == [
         "Less than ", "a<b>", " takes, or\n", "tests/x.md", "; a ` alone stays."
     ]  # fmt: skip
-    r21 = (pages / "optimisation/r21.html").read_text()
-    assert "<code>rlox.VecEnv</code> alone steps in turn" in r21
+    assert (
+        "whenever <code>set</code> sets a priority." in (pages / "optimisation/p5.html").read_text()
+    )
 
 
 def test_publishing_again_writes_nothing(pages: Path, history: History) -> None:

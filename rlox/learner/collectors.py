@@ -101,7 +101,7 @@ def booked(
         return flat
     began = np.stack(idle)
     taken = np.flatnonzero(~began)
-    model._book_rollout(rewards, dones + began, taken)
+    model._book_rollout(rewards, np.logical_or(dones, began), taken)
     at = torch.from_numpy(taken).to(model.device)
     return Rollout(*(column.index_select(0, at) for column in flat))
 

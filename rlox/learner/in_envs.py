@@ -182,10 +182,15 @@ class InEnvs(TrainerNames):
         self._finite.reset(obs)
         self._inner_env.stepped_by = self
 
+    @property
+    def _moved(self) -> bool:
+        """Whether no episode is under way, or others have stepped the environments meanwhile, of
+        which Stable-Baselines3's kind tell only where `get_env` gave them."""
+        return self._last_obs is None or self._inner_env.stepped_by is not self
+
     def _current_obs(self) -> NDArray[Any]:
-        """The present observations. New episodes begin if none are under way, or if another trainer
-        has stepped the environments meanwhile, of which Stable-Baselines3's kind do not tell."""
-        if self._last_obs is None or self._inner_env.stepped_by is not self:
+        """The present observations. New episodes begin if the environments were moved."""
+        if self._moved:
             self._last_obs = self._reset_env()
         return self._last_obs
 

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -24,8 +25,6 @@ from rlox.learner.torch_settings import torch_settings
 
 PRIORITY_EPSILON = 1e-6  # keeps priorities above 0, so that every transition may be drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
-# The two numbers of NumPy's PCG64, of 128 bits each, and where their words of 32 bits begin.
-_PCG64, _SHIFTS = ("state", "inc"), (0, 32, 64, 96)
 
 
 class TrainFreq(NamedTuple):
@@ -253,19 +252,17 @@ class OffPolicy(SacNames, Algorithm):
         self.replay_buffer = buffer
 
     def _streams(self) -> dict[str, Tensor]:
-        state = self._explore_rng.bit_generator.state["state"]
-        words = [state[name] >> shift & 0xFFFFFFFF for name in _PCG64 for shift in _SHIFTS]
-        return super()._streams() | {"explore": torch.tensor(words)}
+        state = self._explore_rng.bit_generator.state["state"]  # two numbers of 128 bits
+        explore = b"".join(state[name].to_bytes(16, "little") for name in ("state", "inc"))
+        return super()._streams() | {"explore": torch.tensor(list(explore))}
 
     def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
         super()._set_streams(streams)
         if "explore" in streams:  # not in files of earlier versions
-            words = streams["explore"].tolist()
-            parts = words[: len(_SHIFTS)], words[len(_SHIFTS) :]
-            numbers = (sum(w << at for w, at in zip(of, _SHIFTS, strict=True)) for of in parts)
-            state = {"state": dict(zip(_PCG64, numbers, strict=True))}
+            explore = bytes(streams["explore"].tolist())
+            state, inc = (int.from_bytes(of, "little") for of in (explore[:16], explore[16:]))
             generator = self._explore_rng.bit_generator
-            generator.state = {**generator.state, **state}
+            generator.state = {**generator.state, "state": {"state": state, "inc": inc}}
 
     def _step_and_update(self) -> None:
         timing, freq = self.timing, self.train_freq
@@ -278,7 +275,7 @@ class OffPolicy(SacNames, Algorithm):
         while steps or not self._finished():  # steps that were taken are learnt from
             if steps == 0:
                 self._callback.on_rollout_start()
-            if self._last_obs is None:  # a callback has moved the environments
+            if self._moved:  # a callback has moved the environments
                 obs = self._first_obs()
             self._explore_anew(steps)
             with timing.add_time("policy_forward"):
@@ -295,7 +292,9 @@ class OffPolicy(SacNames, Algorithm):
                 if len(rows):
                     next_obs[rows] = last = final_obs(infos, rows, self.observation_space)
                 self._finite.step(new_obs, rewards, dones, rows, last)
-                store = self._store_taken if self._next_step else self.replay_buffer.push_batch
+                store = self.replay_buffer.push_batch
+                if self._next_step is not None:  # a callback may step the environments
+                    store = partial(self._store_taken, ~self._next_step.idle)
                 # A step that counts as terminated is not bootstrapped.
                 ended_here = terminations if self._bootstraps_time_limits else dones
                 before, after = obs, next_obs
@@ -358,10 +357,8 @@ class OffPolicy(SacNames, Algorithm):
         stored = len(self.replay_buffer)
         return stored > self.learning_starts or stored == self.replay_buffer.capacity
 
-    def _store_taken(self, *step: NDArray[Any]) -> None:
+    def _store_taken(self, taken: NDArray[np.bool_], *step: NDArray[Any]) -> None:
         """Store the step of the environments that took one."""
-        assert self._next_step is not None
-        taken = ~self._next_step.idle
         if taken.any():
             self.replay_buffer.push_batch(*(part[taken] for part in step))
 

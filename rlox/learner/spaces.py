@@ -241,6 +241,6 @@ def require_same_space(what: str, saved: Mapping[str, Any], space: spaces.Space[
     if [*parts(was)] != [*parts(space)]:
         raise ValueError(
             f"env: its {what} space has {', '.join(parts(space))}, and the model was trained with "
-            f"them in the order {', '.join(parts(was))}; of pairs, gymnasium.spaces.Dict([(name, "
-            "space), …]), the order is kept"
+            f"them in the order {', '.join(parts(was))}; make it with "
+            "gymnasium.spaces.Dict([(name, space), …]), which keeps the order"
         )

@@ -6,9 +6,9 @@
 //!
 //! **Forks.** A fork copies locks as they are, but of the threads only the one that forks. A lock that
 //! another thread held would stay locked in the child. So a fork waits for short work (samples), and
-//! the child goes on with a whole copy of the buffer. Longer work (updates, rollouts) is not waited
-//! for, unless another thread waits for its lock: the child's copy of it is half done, and using it
-//! there is an error.
+//! the child goes on with a whole copy of the buffer. Longer work (updates, rollouts) is waited
+//! for only if another thread waits for its lock. Otherwise the child's copy of it is half done, and
+//! using it there is an error.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

@@ -115,8 +115,8 @@ pub(crate) fn moments<'x>(
 ///     Whether biases and activations are computed with each part of a product as soon as that is
 ///     finished. The result is the same to the bit.
 /// by_columns : bool
-///     Whether the loss of actions by index is computed for one action after the other, over all rows of
-///     a minibatch. The result is the same to the bit.
+///     Whether the loss of actions by index is computed for each possible action over all rows of a
+///     minibatch, and rows of few numbers are gathered by their width. The result is the same to the bit.
 ///
 /// Returns
 /// -------

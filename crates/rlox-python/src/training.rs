@@ -225,8 +225,8 @@ pub fn compute_gae_batched<'py>(
 /// ----------
 /// log_rhos, rewards, values, dones : ndarray, shape (n,), float64 or float32
 ///     All of one dtype. ``log_rhos`` are log pi(a|s) - log mu(a|s) of the learner's policy pi and
-///     the behaviour policy mu; they may be infinite where the weights are clipped. ``dones[t]`` is 1 where step t ended its
-///     episode.
+///     the behaviour policy mu; they may be infinite where the weights are clipped. ``dones[t]`` is 1
+///     where step t ended its episode.
 /// last_value : float
 ///     V of the observation after the last step.
 /// gamma : float in [0, 1]

@@ -76,7 +76,7 @@ class NativeUpdate:
                 rollout = rollout._replace(obs=self.see(rollout.obs))
         columns: Any = tuple(column.contiguous().numpy() for column in rollout)
         before, most = int(self.flat.steps[0]), -(-n // model.batch_size) * model.n_epochs
-        self.flat.steps += most  # first, so that Ctrl-C during the update leaves the right number
+        self.flat.steps += most  # now, since Ctrl-C during the update comes when it is through
         with model.timing.add_time("native_update"), self._undone(most):
             figures, n_minibatches = _core.ppo_update(
                 self.actor,
@@ -114,7 +114,7 @@ class NativeUpdate:
         """If Rust refuses the update in this block, so many steps of Adam were not made."""
         try:
             yield
-        except Exception:
+        except (ValueError, TypeError, MemoryError):
             self.flat.steps -= steps
             raise
 

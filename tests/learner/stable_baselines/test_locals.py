@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from toys import Clock
 
 import rlox
+from rlox.learner.evaluation import evaluate_policy
 from rlox.learner.step_locals import INSTEAD
 
 BOX = spaces.Box(-0.5, 0.5, (1,), np.float32)
@@ -73,13 +74,31 @@ def test_environments_that_a_callback_resets_begin_new_episodes(name, way):
     assert model._running_length.tolist() == [0]
 
 
-@each_way
-def test_what_ppo_learns_around_a_callbacks_reset_is_of_two_episodes(way):
-    def reset(told):
-        if told.n_calls == 4:
-            told.training_env.reset()
+class Ours(rlox.learner.callbacks.BaseCallback):
+    """The same as this library's kind, whose `on_step` leaves rollouts in Rust."""
 
-    model = made(rlox, "PPO", Clock(100, action_space=BOX), way).learn(8, Calls(reset))
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def on_step(self):
+        self.n_calls += 1
+        return self.function(self) is not False
+
+
+@each_way
+@pytest.mark.parametrize("kind", [Calls, Ours])
+@pytest.mark.parametrize("moves", ["resets", "evaluates"])
+def test_what_ppo_learns_around_a_callbacks_reset_is_of_two_episodes(moves, kind, way):
+    env = rlox.VecEnv(lambda: Clock(100, action_space=BOX), 1)
+
+    def move(told):
+        if told.n_calls == 4 and moves == "resets":
+            told.training_env.reset()
+        elif told.n_calls == 4:
+            evaluate_policy(told.model, env, n_eval_episodes=1)
+
+    model = made(rlox, "PPO", env, way).learn(8, kind(move))
     found = model.rollout_buffer
     assert found.observations.ravel().tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
     assert found.episode_starts.ravel().tolist() == [1, 0, 0, 0, 1, 0, 0, 0]
@@ -91,12 +110,17 @@ def test_what_ppo_learns_around_a_callbacks_reset_is_of_two_episodes(way):
 
 
 @each_way
-def test_what_sac_stores_around_a_callbacks_reset_is_of_two_episodes(way):
-    def reset(told):
-        if told.n_calls == 4:
-            told.training_env.reset()
+@pytest.mark.parametrize("moves", ["resets", "evaluates"])
+def test_what_sac_stores_around_a_callbacks_reset_is_of_two_episodes(moves, way):
+    env = rlox.VecEnv(lambda: Clock(100, action_space=BOX), 1)
 
-    model = made(rlox, "SAC", Clock(100, action_space=BOX), way).learn(8, Calls(reset))
+    def move(told):
+        if told.n_calls == 4 and moves == "resets":
+            told.training_env.reset()
+        elif told.n_calls == 4:
+            evaluate_policy(told.model, env, n_eval_episodes=1)
+
+    model = made(rlox, "SAC", env, way).learn(8, Calls(move))
     stored = model.replay_buffer.transitions()
     assert stored["obs"].ravel().tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
     assert stored["next_obs"].ravel().tolist() == [1, 2, 3, 4, 1, 2, 3, 4]

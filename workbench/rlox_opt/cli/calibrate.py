@@ -97,11 +97,12 @@ def run(arguments: argparse.Namespace) -> int:
         name: [reading.log_ratio for reading in readings]
         for name, readings in comparison.readings.items()
         if len(readings) >= LOOKS[0]  # the spread of fewer says little
+        and name not in comparison.failures
     }
     for name, reason in failed.items():
         say(f"rlox-opt calibrate: {name} fails, and is left out: {reason}", stderr=True)
     if not of:
-        if len(failed) < len(names):
+        if len(comparison.failures) < len(names):
             say(
                 f"rlox-opt calibrate: no benchmark had {LOOKS[0]} restarts; more --budget, or a "
                 "--bench that chooses fewer",

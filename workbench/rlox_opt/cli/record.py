@@ -230,10 +230,10 @@ def _left(
     asked: Sequence[Revision], arguments: argparse.Namespace, control: dict[str, Any], told: Told
 ) -> list[Revision]:
     """Those to measure; notes the others."""
-    left = []
+    left, whole = [], not arguments.project.settings.left_out.recorded
     for revision in asked:
         of = [*recorded.entries(arguments.project, revision.commit, revision.features, control)]
-        if not arguments.again and recorded.hold(of, arguments.bench):
+        if not arguments.again and recorded.hold(of, arguments.bench, whole):
             told.passed.append(revision.title)
         elif not arguments.again and of and not of[-1].cells and revision in arguments.of_ranges:
             told.failed_before.append(revision.title)

@@ -36,14 +36,15 @@ def entries(
             yield entry
 
 
-def hold(recorded: Sequence[Entry], bench: re.Pattern[str] | None) -> bool:
+def hold(recorded: Sequence[Entry], bench: re.Pattern[str] | None, all_: bool = True) -> bool:
     """Whether one of these entries has all numbers that are asked for, as far as they could be
-    measured."""
+    measured. `all_` says whether complete entries have every benchmark: the project leaves none
+    out."""
 
     def holds(entry: Entry) -> bool:
         if bench is None:
             return entry.complete and bool(entry.cells)
-        if entry.stopped or not (entry.complete or entry.asked == bench.pattern):
+        if entry.stopped or not ((entry.complete and all_) or entry.asked == bench.pattern):
             return False
         return any(bench.search(cell.benchmark) for cell in entry.cells)
 

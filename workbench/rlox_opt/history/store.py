@@ -225,20 +225,17 @@ def _with_later(before: Entry, later: Entry) -> Entry:
     if later.complete:
         return later
     if dict(before.control) != dict(later.control):
-        return before if before.complete else later
-    if later.stopped:
-        known = {cell.benchmark for cell in before.cells}
-        new = tuple(cell for cell in later.cells if cell.benchmark not in known)
-        later = dataclasses.replace(later, cells=new)
-    anew = {cell.benchmark for cell in later.cells}
-    cells = {(cell.benchmark, cell.kind): cell for cell in (*before.cells, *later.cells)}
-    causes = {name: cause for name, cause in before.causes.items() if name not in anew}
+        return before if before.complete or later.stopped else later
+    old, new = (later, before) if later.stopped else (before, later)
+    anew, measured = ({cell.benchmark for cell in of.cells} for of in (new, later))
+    cells = {(cell.benchmark, cell.kind): cell for cell in (*old.cells, *new.cells)}
+    causes = {name: cause for name, cause in old.causes.items() if name not in anew}
     return dataclasses.replace(
         before,
         cells=tuple(cells.values()),
-        profiles={**before.profiles, **later.profiles},
-        failures=tuple(of for of in before.failures if of["benchmark"] not in anew),
-        causes={**causes, **later.causes},
+        profiles={**old.profiles, **new.profiles},
+        failures=tuple(of for of in before.failures if of["benchmark"] not in measured),
+        causes={**causes, **new.causes},
         suite=before.suite if before.suite == later.suite else "",
         notes=tuple(dict.fromkeys([*before.notes, *later.notes])),
     )

@@ -164,12 +164,12 @@ class Commits:
     def line(self, tip: str = "HEAD", *paths: str) -> list[str]:
         """A commit and its first parents, the oldest first; with paths, only those that changed one
         of them. Empty outside a checkout. Raises UsageError for paths that git does not take."""
-        said = ("rev-list", "--first-parent", "--reverse", _END, tip, "--")
         try:
-            line = self._run(*said).split()
+            there = self._maybe("rev-parse", "--verify", "--quiet", _END, f"{tip}^{{commit}}")
         except UsageError:
             return []
-        return self._run(*said, *paths).split() if paths else line
+        said = ("rev-list", "--first-parent", "--reverse", _END, tip, "--", *paths)
+        return self._run(*said).split() if there else []
 
     def newest(self, tip: str, *paths: str) -> str:
         """The newest commit of a line of first parents that changed a path; "" without one."""

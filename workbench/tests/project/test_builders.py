@@ -95,7 +95,7 @@ def test_the_suite_is_no_part_of_what_is_built(tmp_path: Path) -> None:
 def test_a_build_that_was_half_removed_is_made_anew(kept: Kept, tmp_path: Path) -> None:
     root = shutil.copytree(kept.project.commits.root, tmp_path / "thing", symlinks=True)
     place = root / kept.built.folder.relative_to(kept.project.commits.root)
-    (place.parent / "built.json").write_text("{")
+    (place.parent / "installed.json").write_text("{")
     built = builds(root).build(of(kept.commit))
     assert built.folder == place
     assert said(built, "import thing; print(thing.ONE)") == "1"

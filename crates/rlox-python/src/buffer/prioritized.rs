@@ -28,7 +28,8 @@ use crate::numbers::{seed as convert_seed, size};
 /// ----------
 /// capacity : int
 ///     How many transitions the buffer holds; a push to a full one overwrites the oldest. Memory is
-///     reserved at once, and used as the buffer fills, all but up to 40 bytes of each transition.
+///     reserved at once. Up to 40 bytes of each transition are used from the start, the rest as the
+///     buffer fills.
 /// obs_dim, act_dim : int
 ///     Elements of a flattened observation and action.
 /// alpha : float, at least 0

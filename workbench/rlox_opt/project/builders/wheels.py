@@ -24,7 +24,7 @@ from rlox_opt.system.files import NotReadError
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.uv import reason, uv
 
-_PACKAGE, _FACTS = "package", "built.json"
+_PACKAGE, _FACTS = "package", "installed.json"
 _EXTRA = re.compile(r"extra == \"([^\"]*)\"")
 _ALWAYS, _NEVER = 'python_version >= "3"', 'python_version < "3"'  # of a marker
 # Variables that influence builds: those of compilers, and of the tools that call them.

@@ -115,6 +115,9 @@ def launch(
         machine(),
     )
     _write(folder, about)
+    # The jobs that a shell starts in the background ignore Ctrl-C, and so does the program.
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    passed_on = signal.SIGTERM if ignored else signal.SIGINT
     gate, opener = os.pipe()
     env = _NAMED if options.frames else {}
     env = env | dict(os.environ if environment is None else environment)
@@ -139,9 +142,6 @@ def launch(
         raise NotStartedError(str(error)) from error
     finally:
         os.close(gate)
-    # The jobs that a shell starts in the background ignore Ctrl-C, and so does the program.
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    passed_on = signal.SIGTERM if ignored else signal.SIGINT
     try:
         try:
             if sampler is not None:
@@ -225,8 +225,8 @@ def _runs(group: int) -> bool:
 
 
 def _interrupt(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Pass on to the whole program what ended this one. Its first process is ended if it ignores
-    that; the others may still write what they recorded."""
+    """Send the whole program this signal. Its first process is ended if the signal does not end it;
+    the others may still write what they recorded."""
     signal_group(process.pid, number)
     try:
         process.wait(_GRACE_S)

@@ -141,9 +141,23 @@ fn by_columns_the_loss_is_the_same_to_the_bit() {
             let (policy, rollout) = case.parts(gaussian);
             let ppo = Ppo { by_columns, ..PPO };
             let figures = ppo.update(policy, &rollout, &order(130, 2), 0, 1).unwrap();
-            (figures, case.state)
+            let numbers = case.state.as_flattened().concat().into_iter();
+            (figures, numbers.map(f32::to_bits).collect::<Vec<_>>())
         });
         assert_eq!(before, after);
+    }
+}
+
+#[test]
+fn rows_of_any_width_are_gathered() {
+    for width in 1..10 {
+        let from = numbers(7 * width, 1.0, 1);
+        for by_columns in [false, true] {
+            let (batch, mut to) = ([6, 0, 3, 3], vec![1.0]);
+            Ppo { by_columns, ..PPO }.gather(&from, width, &batch, &mut to);
+            let rows = batch.map(|i| &from[i as usize * width..][..width]);
+            assert_eq!(to, rows.concat());
+        }
     }
 }
 

@@ -13,8 +13,9 @@ from typing import Any
 def start_deaf(function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     """Start a thread that takes none of the program's signals, not even those that all threads of
     the program block: they are for these."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         _thread.start_new_thread(function, arguments)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

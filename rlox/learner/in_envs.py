@@ -190,9 +190,10 @@ class InEnvs(TrainerNames):
 
     def _current_obs(self) -> NDArray[Any]:
         """The present observations. New episodes begin if the environments were moved."""
-        if self._moved:
-            self._last_obs = self._reset_env()
-        return self._last_obs
+        obs = None if self._moved else self._last_obs
+        if obs is None:
+            obs = self._last_obs = self._reset_env()
+        return obs
 
     def _last_infos(self, infos: Any, ended: Sequence[int]) -> list[dict[str, Any]] | None:
         """The last infos of the episodes that have ended in the environments `ended`, if known."""

@@ -42,10 +42,11 @@ class EnvSteps:
         keep: Callable[[Array, Array], None] | None = None,
     ) -> Stepped | None:
         """Step all environments with the policy's `actions`, which are `env_actions` to them; None
-        if a callback stops training. `keep` stores the rewards and which episodes ended, after the
-        callbacks: what one adds to `locals["rewards"]` is learnt, as in Stable-Baselines3, and one
-        may move the environments."""
+        if a callback stops training. `keep` stores the rewards and which episodes ended. Where a
+        callback is told of steps, they are stored after it: what it adds to `locals["rewards"]` is
+        learnt, as in Stable-Baselines3, and it may move the environments."""
         model, timing = self.model, self.model.timing
+        told = model._callback.asks_for_steps()
         with timing.add_time("env_step"):
             timing.flow("rollout", model._rollout_number)
             new_obs, rewards, terminations, truncations, infos = model.vector_env.step(env_actions)
@@ -59,8 +60,11 @@ class EnvSteps:
             model._finite.step(obs, rewards, dones, rows, last)
             if model._next_step is not None:
                 self.idle.append(model._next_step.idle)
+            if keep is not None and not told:
+                keep(rewards, dones)
             model._count_step(rewards, dones, infos)
-            rewards = np.array(rewards)
+            if told:
+                rewards = np.array(rewards)
         step = (actions, env_actions, new_obs, rewards, terminations, truncations, infos)
         if not model._tell_step(obs, *step):
             return None
@@ -74,7 +78,7 @@ class EnvSteps:
             starts = model._episode_starts  # of the rollout's first step
             obs = model._current_obs()
             model._episode_starts = starts
-        if keep is not None:
+        if keep is not None and told:
             with timing.add_time("store"):
                 keep(rewards, dones)
         return Stepped(obs, rewards, dones, None if last is None else (rows, last))

@@ -36,15 +36,15 @@ def entries(
             yield entry
 
 
-def hold(recorded: Sequence[Entry], bench: re.Pattern[str] | None, all_: bool = True) -> bool:
+def hold(recorded: Sequence[Entry], bench: re.Pattern[str] | None, whole: bool) -> bool:
     """Whether one of these entries has all numbers that are asked for, as far as they could be
-    measured. `all_` says whether complete entries have every benchmark: the project leaves none
+    measured. `whole` says whether complete entries have every benchmark: the project leaves none
     out."""
 
     def holds(entry: Entry) -> bool:
         if bench is None:
             return entry.complete and bool(entry.cells)
-        if entry.stopped or not ((entry.complete and all_) or entry.asked == bench.pattern):
+        if entry.stopped or not ((entry.complete and whole) or entry.asked == bench.pattern):
             return False
         return any(bench.search(cell.benchmark) for cell in entry.cells)
 

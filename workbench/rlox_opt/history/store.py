@@ -87,9 +87,9 @@ class Entry:
     could not be measured, {"benchmark", "reason"} each. `causes` say, by benchmark, why it changed
     since the parent's recording: the fields of `cause.Cause`. An entry that is not `complete` was
     `stopped`, or measured only some benchmarks on request, those whose names the pattern `asked`
-    finds; its contents are valid. `suite` is a
-    digest of the benchmarks that measured it ("" in recordings from before it was kept). `notes`
-    say what people should know of its build, of the control's, and of how the two differ.
+    finds; its contents are valid. `suite` is a digest of the benchmarks that measured it ("" in
+    recordings from before it was kept). `notes` say what people should know of its build, of the
+    control's, and of how the two differ.
     """
 
     schema: Literal[1] = field(default=1, kw_only=True)

@@ -22,6 +22,7 @@ from typing import Any
 _GRACE_S = 3.0  # between SIGTERM and SIGKILL
 _POLL_S = 0.5
 _TAIL_LINES = 12
+_PROC = Path("/proc")
 
 
 class ChildError(RuntimeError):
@@ -156,6 +157,32 @@ def signal_group(pid: int, number: int) -> None:
     signal."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+
+
+def lives(pid: int) -> bool:
+    """Whether a process has not ended, or nobody can tell, as without /proc."""
+    return not _tells() or _group(pid) is not None
+
+
+def group_lives(group: int) -> bool:
+    """Whether a process of the group has not ended, or nobody can tell. One that has ended stays in
+    its group until its parent asks for its status, which the first process of a container may never
+    do."""
+    return not _tells() or any(_group(int(of.name)) == group for of in _PROC.glob("[0-9]*"))
+
+
+def _tells() -> bool:
+    return (_PROC / "self/stat").exists()
+
+
+def _group(pid: int) -> int | None:
+    """The group of a process; None if the process has ended."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    state, _, group, *_ = stat.rpartition(b")")[2].split()
+    return None if state in (b"Z", b"X") else int(group)
 
 
 def _status(status: int) -> str:

@@ -33,7 +33,7 @@ from rlox_opt.sampling.processes.watcher import Watcher
 from rlox_opt.system.ending import not_interrupted
 from rlox_opt.system.files import write
 from rlox_opt.system.machine import machine
-from rlox_opt.system.process import end_group, signal_group
+from rlox_opt.system.process import end_group, group_lives, signal_group
 
 INSIDE = Path(__file__).with_name("inside")
 # oneDNN then writes the names of code that it compiles at run time into a file that perf reads.
@@ -204,24 +204,10 @@ def _drain(process: subprocess.Popen[bytes]) -> bool:
         except (ProcessLookupError, PermissionError):  # at most another user's are left
             return False
         # One that forks and ends during the first look hides its child from it.
-        if not (_runs(process.pid) or _runs(process.pid)):
+        if not (group_lives(process.pid) or group_lives(process.pid)):
             return False
         time.sleep(0.02)
     return process.poll() is not None
-
-
-def _runs(group: int) -> bool:
-    """Whether a process of the group has not ended, or nobody can tell, as without /proc. One that
-    has ended stays in its group until its parent asks for its status, which the first process of a
-    container may never do."""
-    if not Path("/proc/self/stat").exists():
-        return True
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it is gone
-            state, _, of, *_ = path.read_bytes().rpartition(b")")[2].split()
-            if int(of) == group and state not in (b"Z", b"X"):
-                return True
-    return False
 
 
 def _interrupt(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.processes.run import keys
+from rlox_opt.system.process import lives
 
 PERF_RATE = 199  # Hz; a prime
 PYSPY_RATE = 25  # Hz, of each process, which is stopped for each sample
@@ -141,7 +142,7 @@ class PySpy(Sampler):
             if key in self._seen or not settled:
                 continue
             self._seen.add(key)
-            if not _lives(pid):
+            if not lives(int(pid)):
                 continue
             into = self._folder / f"{key}.py-spy"
             into.mkdir()
@@ -156,15 +157,6 @@ class PySpy(Sampler):
 
 def _began_ns(key: str) -> int:
     return int(key.partition("-")[2])
-
-
-def _lives(pid: str) -> bool:
-    """Whether the process has not ended, or nobody can tell, as without /proc."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except OSError:
-        return not Path("/proc/self/stat").exists()
-    return state not in (b"Z", b"X")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

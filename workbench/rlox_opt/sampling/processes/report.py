@@ -118,7 +118,7 @@ def _home(run: RecordedRun) -> Path:
 def _startup_s(run: RecordedRun, uses: Mapping[str, Sequence[ThreadUse]]) -> float:
     first = (process.key for process in run.processes if process.header.parent_key is None)
     main = (use for key in first for use in uses[key] if use.name == MAIN_THREAD)
-    return next((use.layers().get(STARTUP, 0.0) for use in main), 0.0)
+    return sum(use.layers().get(STARTUP, 0.0) for use in main)
 
 
 def _versions(run: RecordedRun, at_work: Collection[str]) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from rlox_opt.sampling.processes.format import (
     lines,
     triples,
 )
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import EXEC
 from rlox_opt.sampling.samples import MAIN_THREAD
 
 
@@ -266,4 +267,17 @@ def read_run(folder: Path) -> RecordedRun:
     for key in keys(folder):
         with contextlib.suppress(ValueError):  # it died before it had written a header
             processes.append(read_process(folder, key))
+    _succeed(processes)
     return RecordedRun(folder, about, processes)
+
+
+def _succeed(processes: Sequence[RecordedProcess]) -> None:
+    """Gives the part of a program that called exec to the program that took its place."""
+    by_key = {process.key: process for process in processes}
+    for process in processes:  # the earliest first, so that a part is handed on again
+        before = by_key.get(process.header.parent_key or "")
+        if before is None or before.how != EXEC or before.header.pid != process.header.pid:
+            continue
+        process.role, process.index = before.role, before.index
+        process.header = replace(process.header, parent_key=before.header.parent_key)
+        before.role = f"{before.role}, until exec"

@@ -180,13 +180,13 @@ def test_work_is_kept_whatever_the_threads_did(seed: int) -> None:
 
 
 def test_who_joins_a_process_waits_for_the_program_that_took_its_place(tmp_path: Path) -> None:
-    Record(tmp_path, 5, "main").span("load", 0, 900).until(1000, "exec")
-    Record(tmp_path, 5, "train", begin=1000).span("learn", 1000, 3000).until(3000)
+    main = Record(tmp_path, 5).span("load", 0, 900).until(1000, "exec")
+    Record(tmp_path, 5, "train", parent=main, begin=1000).span("learn", 1000, 3000).until(3000)
     Record(tmp_path, 6, "other", begin=1).span("step", 1, 1000).until(1000)
     assert [(t.process, t.replaced, t.ends_process) for t in tracks_of(by_hand(tmp_path))] == [
-        ("main", True, False),
+        ("main, until exec", True, False),
         ("other", False, True),
-        ("train", False, True),
+        ("main", False, True),
     ]
     parent, first = Clocked("parent", "parent", 1), Clocked("main", "main", 5)
     second = Clocked("train", "train", 5)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded import Record, by_hand
 
 from rlox_opt.sampling.processes.format import Clock, Header, Name, Thread, Total, lines, triples
-from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments, encode
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import EXEC, Segments, encode
 from rlox_opt.sampling.processes.run import RecordedProcess, keys, read_process, read_run, segments
 from rlox_opt.sampling.samples import MAIN_THREAD
 
@@ -172,6 +173,26 @@ def test_processes_come_in_the_order_in_which_they_began(tmp_path: Path) -> None
     for name in ("9-200.0.jsonl", "12-50.0.jsonl", "12-50.torch.0.jsonl", "3-7.samples.jsonl"):
         (tmp_path / name).touch()
     assert keys(tmp_path) == ["12-50", "9-200"]
+
+
+def test_the_program_that_took_the_first_ones_place_has_its_part(tmp_path: Path) -> None:
+    first = Record(tmp_path, 5, begin=1).until(2, EXEC)
+    second = Record(tmp_path, 5, "wrapper", parent=first, begin=2).until(3, EXEC)
+    Record(tmp_path, 6, "tool", parent=second, begin=2.5).until(3)
+    Record(tmp_path, 5, "train", parent=second, begin=3).until(9)
+    run = by_hand(tmp_path)
+    assert [process.title for process in run.processes] == [
+        "main, until exec",
+        "main, until exec",
+        "tool",
+        "main",
+    ]
+    assert [process.header.parent_key for process in run.processes] == [
+        None,
+        None,
+        second.key,
+        None,
+    ]
 
 
 def test_a_run_leaves_out_what_died_before_its_first_line(tmp_path: Path) -> None:

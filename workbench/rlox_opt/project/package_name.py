@@ -12,6 +12,7 @@ from typing import Any
 
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.schema import within
 
 _SOURCES = ("", "src", "python", "lib")  # where packages lie
 _BESIDE = re.compile(
@@ -50,17 +51,17 @@ def found(root: Path) -> tuple[str, str] | None:
     """
     pyproject = root / "pyproject.toml"
     table = schema.read(pyproject, dict[str, Any]) if pyproject.exists() else {}
-    tool = _in(table, "tool") or {}
+    tool = within(table, "tool") or {}
     for keys in (("maturin", "module-name"), ("flit", "module", "name")):
-        if isinstance(name := _in(tool, *keys), str) and name:
+        if isinstance(name := within(tool, *keys), str) and name:
             return name.partition(".")[
                 0
             ], f"pyproject.toml, [tool.{'.'.join(keys[:-1])}] {keys[-1]}"
     if name := _of_library(root, table):
         return name, "Cargo.toml, [lib] name"
     for name, where in (
-        (_in(table, "project", "name"), "pyproject.toml, [project] name"),
-        (_in(tool, "poetry", "name"), "pyproject.toml, [tool.poetry] name"),
+        (within(table, "project", "name"), "pyproject.toml, [project] name"),
+        (within(tool, "poetry", "name"), "pyproject.toml, [tool.poetry] name"),
         (_of_setup_cfg(root / "setup.cfg"), "setup.cfg, [metadata] name"),
         (_of_setup_py(root / "setup.py"), "setup.py"),
         (_of_cargo(root), "Cargo.toml, [package] name"),
@@ -105,7 +106,7 @@ def _of_maturin(root: Path) -> list[str]:
     """The folder from which maturin takes packages, where the project names it."""
     with contextlib.suppress(NotReadError):
         table = schema.read(root / "pyproject.toml", dict[str, Any])
-        named = _in(table, "tool", "maturin", "python-source")
+        named = within(table, "tool", "maturin", "python-source")
         if isinstance(named, str) and not Path(named).is_absolute():
             return [named]
     return []
@@ -122,17 +123,19 @@ def _of_cargo(root: Path) -> str:
     """The crate's name, unless the project is a Python project."""
     if is_crate(root) and not is_project(root):
         with contextlib.suppress(NotReadError):
-            return str(_in(schema.read(root / _MANIFEST, dict[str, Any]), "package", "name") or "")
+            return str(
+                within(schema.read(root / _MANIFEST, dict[str, Any]), "package", "name") or ""
+            )
     return ""
 
 
 def _of_library(root: Path, table: dict[str, Any]) -> str:
     """The name of the crate's library, by which maturin's module is imported."""
-    if _in(table, "build-system", "build-backend") != "maturin":
+    if within(table, "build-system", "build-backend") != "maturin":
         return ""
-    manifest = root / str(_in(table, "tool", "maturin", "manifest-path") or _MANIFEST)
+    manifest = root / str(within(table, "tool", "maturin", "manifest-path") or _MANIFEST)
     with contextlib.suppress(NotReadError):
-        return str(_in(schema.read(manifest, dict[str, Any]), "lib", "name") or "")
+        return str(within(schema.read(manifest, dict[str, Any]), "lib", "name") or "")
     return ""
 
 
@@ -146,10 +149,3 @@ def _of_setup_py(path: Path) -> str:
                     if keyword.arg == "name" and isinstance(value, ast.Constant):
                         return str(value.value)
     return ""
-
-
-def _in(table: Any, *keys: str) -> Any:
-    """The value under these keys in nested tables; None without one."""
-    for key in keys:
-        table = table.get(key) if isinstance(table, dict) else None
-    return table

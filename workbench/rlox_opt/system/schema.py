@@ -61,6 +61,24 @@ def parse(text: str, kind: type[_T], path: Path) -> _T:
         raise NotReadError(path, _told(error, table, kind)) from error
 
 
+def within(table: Any, *keys: str) -> Any:
+    """The value under these keys in nested tables of any form; None without one."""
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table
+
+
+def table_in(table: Any, *keys: str) -> dict[str, Any]:
+    """The table under these keys; an empty one without one."""
+    found = within(table, *keys)
+    return found if isinstance(found, dict) else {}
+
+
+def texts_in(listed: object) -> tuple[str, ...]:
+    """The texts of a list; none if it is no list."""
+    return tuple(of for of in listed if isinstance(of, str)) if isinstance(listed, list) else ()
+
+
 def written(table: Any, kind: Any, what: str) -> str:
     """A table as JSON that `read` accepts as a `kind`; for files that are never changed.
 

@@ -25,6 +25,7 @@ from rlox_opt.project.interpreters import Interpreter
 from rlox_opt.system import git, schema
 from rlox_opt.system.commands import run
 from rlox_opt.system.files import NotReadError
+from rlox_opt.system.schema import table_in, texts_in
 from rlox_opt.system.usage import UsageError
 from rlox_opt.system.uv import environment, uv
 
@@ -82,17 +83,17 @@ def asked(text: Callable[[str], str]) -> Asked:
     table: dict[str, Any] = {}
     with contextlib.suppress(NotReadError):
         table = schema.parse(files["pyproject.toml"], dict[str, Any], Path("pyproject.toml"))
-    system = _of(table, "build-system")
+    system = table_in(table, "build-system")
     requires = system.get("requires")
     # A table without a back-end means setuptools, with the requirements in the table.
     return Asked(
         backend=str(system.get("build-backend") or _LEGACY),
-        requires=_texts(requires) if isinstance(requires, list) else _LEGACY_REQUIRES,
+        requires=texts_in(requires) if isinstance(requires, list) else _LEGACY_REQUIRES,
         python=_python(table, files["setup.cfg"], files["setup.py"]),
-        features=tuple(sorted(_texts(_of(table, "tool", "maturin").get("features")))),
+        features=tuple(sorted(texts_in(table_in(table, "tool", "maturin").get("features")))),
         there=any(files.values()),
         declared=bool(system or files["setup.py"]),
-        path=_texts(system.get("backend-path")),
+        path=texts_in(system.get("backend-path")),
         offered=_offered(table),
         text="\n".join(files.values()),
     )
@@ -127,7 +128,7 @@ def also_required(
         hooks = BuildBackendHookCaller(
             str(project), asked.backend, asked.path or None, ask, str(python)
         )
-        return _texts(hooks.get_requires_for_build_wheel())
+        return texts_in(hooks.get_requires_for_build_wheel())
     return None
 
 
@@ -192,8 +193,8 @@ def variables(
 def _python(table: Mapping[str, Any], cfg: str, setup: str) -> str:
     """The versions of Python that a package asks for."""
     for found in (
-        _of(table, "project").get("requires-python"),
-        _of(table, "tool", "flit", "metadata").get("requires-python"),
+        table_in(table, "project").get("requires-python"),
+        table_in(table, "tool", "flit", "metadata").get("requires-python"),
     ):
         if isinstance(found, str):
             return found
@@ -209,25 +210,12 @@ def _python(table: Mapping[str, Any], cfg: str, setup: str) -> str:
 def _offered(table: Mapping[str, Any]) -> dict[str, str]:
     """What the extras and groups of a pyproject.toml name, the first entry of each name. A project
     names itself to include another of its extras."""
-    own = name_of(f"{_of(table, 'project').get('name', '')}")
+    own = name_of(f"{table_in(table, 'project').get('name', '')}")
     found: dict[str, tuple[str, str]] = {}
     for names in (("project", "optional-dependencies"), ("dependency-groups",)):
-        for group, listed in _of(table, *names).items():
-            for of in _texts(listed):
+        for group, listed in table_in(table, *names).items():
+            for of in texts_in(listed):
                 where = f"[{'.'.join(names)}] {group}"
                 if name_of(of) != own:
                     found.setdefault(name_of(of), (of, where))
     return dict(found.values())
-
-
-def _texts(listed: object) -> tuple[str, ...]:
-    """The texts of a list; none if it is no list."""
-    return tuple(of for of in listed if isinstance(of, str)) if isinstance(listed, list) else ()
-
-
-def _of(table: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The table under these names; an empty one if there is none."""
-    for name in names:
-        inner = table.get(name) if isinstance(table, dict) else None
-        table = inner if isinstance(inner, dict) else {}
-    return table

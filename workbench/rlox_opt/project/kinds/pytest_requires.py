@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 from rlox_opt.project import requirement_files
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError, readable_text
+from rlox_opt.system.schema import table_in, texts_in
 
 _PLUG_INS = {"pytest-benchmark", "pytest-codspeed", "pytest-speed"}
 _MODULE = re.compile(r"\bpytest_(?:benchmark|codspeed)\b")
@@ -61,34 +62,24 @@ def _sources(root: Path) -> Iterator[Taken]:
     table: Mapping[str, Any] = {}
     with contextlib.suppress(NotReadError):  # the builder raises this error
         table = schema.read(root / "pyproject.toml", dict[str, Any])
-    project, tool = _table(table, "project"), _table(table, "tool")
+    project, tool = table_in(table, "project"), table_in(table, "tool")
     own = canonicalize_name(str(project.get("name", "")))
-    groups = _table(table, "dependency-groups")
+    groups = table_in(table, "dependency-groups")
     for name in groups:
         yield Taken(tuple(_of_group(groups, name)), f"the dependency group {name}")
-    extras = _table(project, "optional-dependencies")
+    extras = table_in(project, "optional-dependencies")
     for name in extras:
         yield Taken(tuple(_of_extra(extras, name, own)), f"the extra {name}")
-    poetry = _table(tool, "poetry")
-    for name, group in _table(poetry, "group").items():
-        of = _table(group, "dependencies") if isinstance(group, dict) else {}
-        yield Taken(_of_poetry(of), f"poetry's group {name}")
-    yield Taken(_of_poetry(_table(poetry, "dev-dependencies")), "poetry's dev-dependencies")
-    yield Taken(_texts(_table(tool, "uv").get("dev-dependencies")), "uv's dev-dependencies")
-    for name, of in _table(_table(tool, "pdm"), "dev-dependencies").items():
-        yield Taken(_texts(of), f"pdm's group {name}")
+    poetry = table_in(tool, "poetry")
+    for name, group in table_in(poetry, "group").items():
+        yield Taken(_of_poetry(table_in(group, "dependencies")), f"poetry's group {name}")
+    yield Taken(_of_poetry(table_in(poetry, "dev-dependencies")), "poetry's dev-dependencies")
+    yield Taken(texts_in(table_in(tool, "uv").get("dev-dependencies")), "uv's dev-dependencies")
+    for name, of in table_in(tool, "pdm", "dev-dependencies").items():
+        yield Taken(texts_in(of), f"pdm's group {name}")
     for pattern in ("*requirements*.txt", "requirements/*.txt", "*/*requirements*.txt"):
         for path in sorted(root.glob(pattern)):
             yield Taken(tuple(_of_file(path)), f"{path.relative_to(root)}")
-
-
-def _table(of: Any, name: str) -> Mapping[str, Any]:
-    inner = of.get(name) if isinstance(of, dict) else None
-    return inner if isinstance(inner, dict) else {}
-
-
-def _texts(of: Any) -> tuple[str, ...]:
-    return tuple(each for each in of if isinstance(each, str)) if isinstance(of, list) else ()
 
 
 def _of_group(groups: Mapping[str, Any], name: str, depth: int = 0) -> Iterator[str]:
@@ -101,7 +92,7 @@ def _of_group(groups: Mapping[str, Any], name: str, depth: int = 0) -> Iterator[
 
 def _of_extra(extras: Mapping[str, Any], name: str, own: str, depth: int = 0) -> Iterator[str]:
     """The requirements of an extra, with the project's other extras that it names written out."""
-    for each in _texts(extras.get(name)) if depth < _DEEPEST else ():
+    for each in texts_in(extras.get(name)) if depth < _DEEPEST else ():
         if _name(each) != own:
             yield each
             continue

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlox_opt.views import html, units
-from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Section, Table
+from rlox_opt.views import units
+from rlox_opt.views.model import Document, Section, Table
 from rlox_opt.views.primitives import facts, left_out, measured, who
 
 HEADING = "Small networks, backend by backend"
@@ -54,10 +53,10 @@ def explained(found: Mapping[str, Any]) -> str:
 
 def _how(found: Mapping[str, Any]) -> str:
     return (
-        f"Medians with 95 % intervals, on {found['threads']} thread(s). Those without Python are "
-        "criterion's, of one backend after the other; the others are called from Python, in turn, "
-        "over restarts of their processes. All start from the same weights, and their numbers are "
-        "those of plain NumPy in float64."
+        f"Times with 95 % intervals, on {found['threads']} thread(s). Those without Python are "
+        "criterion's medians, of one backend after the other; the others are called from Python, "
+        "in turn: geometric means over restarts of their processes. All start from the same "
+        "weights, and their numbers are those of plain NumPy in float64."
     )
 
 
@@ -67,26 +66,15 @@ def _what(found: Mapping[str, Any]) -> Table:
     return Table(("step", "what it is"), rows, left=2)
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """The whole document."""
-    lines = [f"# {HEADING}", "", _how(found), "", *table_lines(_what(found))]
-    lines += ["## Without Python", "", *table_lines(by_criterion(found))]
-    lines += ["## Called from Python", "", *table_lines(from_python(found))]
-    lines += [f"- **{name}**: {text}" for name, text in who(found)]
-    lines += [f"- {text}" for text in left_out(found)]
-    lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
-    return "\n".join(lines) + "\n"
-
-
-def page(found: Mapping[str, Any]) -> str:
-    """One file that needs no other and no network."""
+def document(found: Mapping[str, Any]) -> Document:
+    """The whole report."""
     engines = Table(("From Python", "What it is"), who(found), left=2)
     sections = [
         Section("steps", "Steps", [_how(found)], [_what(found)]),
         Section("rust", "Without Python", [], [by_criterion(found)]),
         Section("python", "Called from Python", [], [from_python(found), engines]),
     ]
-    return html.document(
+    return Document(
         f"{measured(found)} and its peers",
         HEADING,
         [("steps", str(len(found["cases"])))],

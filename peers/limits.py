@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import shlex
 import shutil
 import statistics
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
     view, readings = (plugins.load(_HERE / name) for name in ("limits_page.py", "readings.py"))
     worker = _HERE / "limits_worker.py"
     of = plugins.load(worker)
+    try:
+        of._library()
+    except subprocess.CalledProcessError as failed:
+        raise UsageError(
+            "the limits are measured in C, and cc does not compile limits.c (above it says why): "
+            f"{shlex.join(map(str, failed.cmd))}"
+        ) from None
     cores = len(os.sched_getaffinity(0))
     every = [("limit", name, (1, 2)) for name in of.PEAKS]
     every += [("operation", name, threads) for name, (_, threads) in of.CASES.items()]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlox_opt.views import html, units
-from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Section, Table
+from rlox_opt.views import units
+from rlox_opt.views.model import Document, Section, Table
 from rlox_opt.views.primitives import facts
 
 HEADING = "How near the machine's limits"
@@ -57,28 +56,20 @@ def explained(found: Mapping[str, Any]) -> str:
         "copy moves as many as the operation does. Each operation is timed in turn with its limit; "
         "geometric means over new processes, with 95 % intervals by Student's t. The work of an "
         "operation is counted from its formulas, so what an implementation does besides counts "
-        "against it. Where a share is above 100 %, the operation moves its bytes in a better way "
-        f"than the C library's copy. Instructions in use: {level}."
+        "against it. Where a share of copies is above 100 %, the operation may move its bytes in a "
+        "better way than the C library's copy. Instructions in use, by all but torch's products: "
+        f"{level}."
     )
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """The whole document."""
-    lines = [f"# {HEADING}", "", explained(found), "", *table_lines(summary(found))]
-    lines += table_lines(limits(found))
-    lines += [f"- {text}" for text in found["left_out"]]
-    lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
-    return "\n".join(lines) + "\n"
-
-
-def page(found: Mapping[str, Any]) -> str:
-    """One file that needs no other and no network."""
+def document(found: Mapping[str, Any]) -> Document:
+    """The whole report."""
     sections = [
         Section("operations", "Operations", [explained(found)], [summary(found)]),
         Section("limits", "The machine's limits", [], [limits(found)]),
     ]
     shares = [row["share"] for row in found["table"] if row["what"] == "operation"]
-    return html.document(
+    return Document(
         "PPO, SAC and the data plane",
         HEADING,
         [("least share of a limit", f"{min(shares):.0%}")] if shares else [],

@@ -3,8 +3,8 @@ run after run, in random order."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 class Readings:
     """The `cases` of a kind. `python WORKER` with the `arguments` of a case prints its reading, as
-    JSON in the last line. `summary` makes a line of the table of a case's readings."""
+    one line of JSON. `summary` makes a line of the table of a case's readings."""
 
     untimed = "nothing was timed"
 
@@ -45,9 +45,7 @@ class Readings:
         self.where: Mapping[str, Any] = provenance(project, project.installed.build_info())
         self._worker, self._cases = worker, cases
         self._arguments, self._summary = arguments, summary
-        # Readings with the instructions capped are not taken together with others.
-        depends = [*code(project, self.where), os.environ.get("RLOX_INSTRUCTIONS")]
-        self._unfinished = Unfinished(self.home, self.name, depends)
+        self._unfinished = Unfinished(self.home, self.name, code(project, self.where))
         self._failed: list[str] = []
 
     def install(self, progress: Lines) -> None:
@@ -64,10 +62,11 @@ class Readings:
                 progress.note(f"run {number + 1}, {', '.join(arguments)}", share)
                 command = [sys.executable, self._worker, *arguments]
                 ended = run_command(command, self.project.root, limit_s=_LIMIT_S)
-                if ended.status:
-                    self._failed.append(f"{', '.join(arguments)} fails: {ended.tail}")
+                found = _reading(ended.output)
+                if ended.status or found is None:
+                    why = f"did not end within {_LIMIT_S:.0f} s" if ended.late else "fails"
+                    self._failed.append(f"{', '.join(arguments)} {why}: {ended.tail}")
                     continue
-                found = json.loads(ended.output.splitlines()[-1])
                 self._unfinished.add({"run": number, **case, **found})
         progress.end(f"{runs} runs of {len(self._cases)} cases")
 
@@ -104,3 +103,13 @@ class Readings:
     def forget(self) -> None:
         """Remove the readings' file."""
         self._unfinished.forget()
+
+
+def _reading(output: str) -> dict[str, Any] | None:
+    """The last line that is a JSON object, whatever libraries say around it; None without one."""
+    for line in reversed(output.splitlines()):
+        with contextlib.suppress(json.JSONDecodeError):
+            found: object = json.loads(line)
+            if isinstance(found, dict):
+                return found
+    return None

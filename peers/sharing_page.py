@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlox_opt.views import html, units
-from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Section, Table
+from rlox_opt.views import units
+from rlox_opt.views.model import Document, Section, Table
 from rlox_opt.views.primitives import facts
 
 HEADING = "Two threads against one"
@@ -41,19 +40,11 @@ def explained(found: Mapping[str, Any]) -> str:
     )
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """The whole document."""
-    lines = [f"# {HEADING}", "", explained(found), "", *table_lines(summary(found))]
-    lines += [f"- {text}" for text in found["left_out"]]
-    lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
-    return "\n".join(lines) + "\n"
-
-
-def page(found: Mapping[str, Any]) -> str:
-    """One file that needs no other and no network."""
+def document(found: Mapping[str, Any]) -> Document:
+    """The whole report."""
     sections = [Section("threads", "Cases", [explained(found)], [summary(found)])]
     worst = min(row["ratio"] for row in found["table"])
-    return html.document(
+    return Document(
         "PPO and SAC",
         HEADING,
         [("slowest", f"{worst:.2f} ×")],

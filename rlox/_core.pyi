@@ -1,7 +1,7 @@
 """Types of the extension module; `python -m mypy.stubtest rlox._core` holds them to the binary."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypedDict, TypeVar, final
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,15 @@ _Learner = tuple[_F32, ...]
 _Adam = tuple[float, float, float, float, int]
 _Float = TypeVar("_Float", np.float32, np.float64)
 
+_Instructions: TypeAlias = Literal["portable", "avx2", "avx512"]
+
 class _BuildInfo(TypedDict):
     version: str
     commit: str
     profile: str
     rustc: str
     features: list[str]
+    instructions: _Instructions
 
 class _Batch(TypedDict):
     obs: NDArray[Any]
@@ -76,7 +79,7 @@ class _RolloutColumns(TypedDict):
     episode_lengths: NDArray[np.int64]
 
 def build_info() -> _BuildInfo: ...
-def instructions() -> Literal["portable", "avx2", "avx512"]: ...
+def instructions() -> _Instructions: ...
 def has_amx() -> bool: ...
 def has_bfloat16() -> bool: ...
 def count_crossings(on: bool) -> None: ...

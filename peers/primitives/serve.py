@@ -150,9 +150,12 @@ def _allocated() -> int:
     """Bytes that the process has from glibc's malloc: on its heap, and in separate mappings."""
     import ctypes
 
+    library = ctypes.CDLL(None)
+    new = hasattr(library, "mallinfo2")  # from glibc 2.33 on; its numbers do not wrap at 4 GiB
+
     class Info(ctypes.Structure):
         _fields_ = [
-            (name, ctypes.c_size_t)
+            (name, ctypes.c_size_t if new else ctypes.c_uint)
             for name in (
                 "arena",
                 "ordblks",
@@ -167,9 +170,9 @@ def _allocated() -> int:
             )
         ]
 
-    mallinfo2 = ctypes.CDLL(None).mallinfo2
-    mallinfo2.restype = Info
-    info = mallinfo2()
+    mallinfo = library.mallinfo2 if new else library.mallinfo
+    mallinfo.restype = Info
+    info = mallinfo()
     return info.uordblks + info.hblkhd
 
 

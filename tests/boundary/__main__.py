@@ -229,7 +229,7 @@ def _where() -> dict[str, Any]:
         "commit": revision,
         "dirty": dirty,
         "machine": machine(),
-        "build": dict(_core.build_info()) | {"instructions": _core.instructions()},
+        "build": dict(_core.build_info()),
     }
 
 

@@ -1,5 +1,6 @@
 """`rlox-opt peers backends`: what criterion wrote is read, and wrong numbers are left out."""
 
+import argparse
 import json
 import os
 import subprocess
@@ -10,7 +11,9 @@ import numpy as np
 import projects
 import pytest
 from rlox_opt.race.primitives import cases
-from rlox_opt.system.commands import CompileError, Done
+from rlox_opt.system.commands import Done
+from rlox_opt.system.usage import UsageError
+from rlox_opt.views import html, markdown
 
 from peers import backends_page as report
 from peers import kinds
@@ -69,12 +72,22 @@ def test_a_benchmark_that_stops_midway_loses_nothing(ran: None) -> None:
     assert wrong["criterion"] == {"stops midway: error: bench failed": []}
 
 
-def test_a_benchmark_that_does_not_build_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ran", [Done(-9, "timing", 1800.0, late=True)], indirect=True)
+def test_a_benchmark_that_is_ended_at_its_limit_is_told(ran: None) -> None:
+    _, wrong = kinds.by_criterion(projects.HERE, threads=1)
+    assert wrong["criterion"] == {"did not end within 1800 s: timing": []}
+
+
+def test_a_benchmark_that_does_not_build_says_so_before_anything_is_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(kinds, "cargo", lambda: "cargo")
     failed = Done(101, "error: could not compile burn", 1.0)
     monkeypatch.setattr(kinds, "run_command", lambda *_, **__: failed)
-    with pytest.raises(CompileError, match="could not compile burn"):
-        kinds.by_criterion(projects.HERE, threads=1)
+    monkeypatch.setattr(kinds, "conclude", lambda *_: pytest.fail("times"))
+    asked = argparse.Namespace(project=projects.HERE, threads=1, no_criterion=False)
+    with pytest.raises(UsageError, match=r"--no-criterion (.|\n)*could not compile burn"):
+        kinds.run(asked)
 
 
 @pytest.mark.slow
@@ -116,5 +129,5 @@ def test_the_table_has_a_column_for_every_backend() -> None:
     assert table.rows == [
         ("dqn_step", "–", "191 µs (190 µs – 192 µs)", "–", "–", "738 µs (730 µs – 750 µs)")
     ]
-    for text in (report.markdown(found), report.page(found)):
+    for text in (markdown.text(report.document(found)), html.page(report.document(found))):
         assert "candle is wrong: params is off by 1 (dqn" in text.replace("\\", "")

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,10 @@ import projects
 import pytest
 import torch
 from rich.console import Console
+from rlox_opt.cli import main as cli
+from rlox_opt.project.installed import Installed
 from rlox_opt.system.progress import Lines
+from rlox_opt.views import html, markdown
 from rlox_opt.views.markdown import table_lines
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -27,6 +31,10 @@ if sys.argv[1] == "fails":
     sys.exit("no such luck")
 print("a line of its own")
 print(json.dumps({"took": len(sys.argv[1])}))
+print("a library's last words", file=sys.stderr)
+if sys.argv[1] == "sleeps":
+    import time
+    time.sleep(60)
 """
 LIMIT = {"what": "limit", "case": "copies", "threads": 1, "unit": "bytes", "rate": 5e10}
 OPERATION = {"what": "operation", "case": "<GAE>", "threads": 1, "by": "bytes", "amount": 1e6}
@@ -101,12 +109,35 @@ def test_a_case_that_fails_is_told_and_the_others_go_on(contest: Any) -> None:
     assert one.record()["table"] == [{"case": "abc", "threads": 1, "took": [3, 3]}]
 
 
+def test_a_case_that_does_not_end_is_told(contest: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings, "_LIMIT_S", 1.0)
+    one = contest("sleeps")
+    one.time(1, QUIET)
+    (told,) = one.left_out()
+    assert told.startswith("sleeps, 1 did not end within 1 s: ")
+    assert not one.timed()
+
+
+def test_a_compiler_that_knows_too_little_is_told_before_anything_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    old = tmp_path / "cc"
+    old.write_text("#!/bin/sh\necho 'cc: error: bad value for -march=' >&2\nexit 1\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["peers", "limits", "--no-record"])
+    said = capfd.readouterr().err
+    assert "bad value for -march=" in said
+    assert "cc does not compile limits.c" in said
+
+
 def test_readings_with_other_instructions_are_not_taken_together(
     contest: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contest("ab").time(1, QUIET)
     assert contest("ab").timed()
-    monkeypatch.setenv("RLOX_INSTRUCTIONS", "portable")
+    monkeypatch.setattr(Installed, "build_info", lambda _: {"instructions": "portable"})
     assert not contest("ab").timed()
 
 
@@ -135,9 +166,10 @@ def test_the_page_tells_shares_and_what_a_cycle_does() -> None:
         "build": {"profile": "release", "features": ["opt-p2"]},
     }
     assert "| copies | 1 | 50.0 GB/s | 20.0 | 2.50 GHz |" in table_lines(limits_page.limits(found))
-    for text in (limits_page.markdown(found), limits_page.page(found)):
+    document = limits_page.document(found)
+    for text in (markdown.text(document), html.page(document)):
         assert "80 % (75 – 85)" in text
         assert "10.0 GB" in text
         assert "no such luck" in text
-        assert "Instructions in use: avx2" in text
-    assert "&lt;GAE&gt;" in limits_page.page(found)
+        assert "products: avx2" in text
+    assert "&lt;GAE&gt;" in html.page(document)

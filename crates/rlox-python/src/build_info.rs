@@ -5,7 +5,8 @@ use pyo3::types::PyDict;
 use rlox_core::switchboard::OPTIMIZATIONS;
 
 /// How this extension was built: a dictionary of its `version`, the `commit` that was checked out,
-/// cargo's `profile`, the version of `rustc`, and `features`, a list of the active optimisations.
+/// cargo's `profile`, the version of `rustc`, and `features`, a list of the active optimisations; and
+/// the `instructions` that it uses here.
 #[pyfunction]
 pub(crate) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let info = PyDict::new(py);
@@ -18,6 +19,7 @@ pub(crate) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         .filter(|optimization| optimization.active);
     let features: Vec<_> = active.map(|optimization| optimization.feature).collect();
     info.set_item("features", features)?;
+    info.set_item("instructions", instructions())?;
     Ok(info)
 }
 

@@ -1,14 +1,35 @@
 """`rlox-opt peers growth`: sizes over four decades, knees and memory."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 from rlox_opt.cli import main as cli
 from rlox_opt.project.project import Project
 from rlox_opt.race.primitives import cases
 from rlox_opt.race.primitives.growth import sizes_of, with_knees
+
+# What a large array takes, also where glibc has no `mallinfo2`.
+WEIGHS = """
+import ctypes, serve
+
+def grown():
+    before = serve._allocated()
+    kept = bytearray(3_000_000)
+    return serve._allocated() - before
+
+class Old:
+    mallinfo = ctypes.CDLL(None).mallinfo
+
+new = grown()
+ctypes.CDLL = lambda name: Old()
+assert new >= 3_000_000
+assert abs(grown() - new) < 100_000
+"""
 
 
 def test_every_operation_is_followed_over_four_decades() -> None:
@@ -41,6 +62,15 @@ def test_growth_is_measured_with_its_memory(
         ".md",
         ".html",
     }
+
+
+def test_memory_is_measured_with_an_older_glibc() -> None:
+    subprocess.run(
+        [sys.executable, "-c", WEIGHS, "arm", "", "1"],
+        cwd=cases.folder(projects.HERE),
+        check=True,
+        timeout=60,
+    )
 
 
 def test_an_engine_that_failed_in_a_restart_has_a_curve_of_the_others() -> None:

@@ -10,16 +10,17 @@ import pytest
 from command_line import rlox_opt
 from hostile_html import harm
 from projects import HERE
-from rlox_opt.views import growth, primitives, race
+from rlox_opt.views import growth, html, primitives, race
+from rlox_opt.views.model import Document
 
 from peers import backends_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-PAGES: dict[str, Callable[[Any], str]] = {
-    "ppo": race.page, "growth": growth.page, "primitives": primitives.page,
-    "backends": backends_page.page,
+REPORTS: dict[str, Callable[[Any], Document]] = {
+    "ppo": race.document, "growth": growth.document, "primitives": primitives.document,
+    "backends": backends_page.document,
 }  # fmt: skip
 
 WIDTHS = """[...document.querySelectorAll(".scroll")].map(
@@ -35,11 +36,11 @@ class Seen(NamedTuple):
     widths: list[tuple[str, int, int]]
 
 
-@pytest.fixture(scope="module", params=PAGES)
+@pytest.fixture(scope="module", params=REPORTS)
 def text(request: pytest.FixtureRequest) -> str:
     """A page of the kind asked for."""
     newest = max((HERE.peers / "record").glob(f"*/*_{request.param}.json"))
-    return PAGES[request.param](json.loads(newest.read_text()))
+    return html.page(REPORTS[request.param](json.loads(newest.read_text())))
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """`rlox-opt peers`: this library and others, each in an environment of its own.
 
 What is raced by training is in the project's list of peers; `primitives` and `growth` time single
-operations; a plug-in `kinds.py` beside the list brings what else the project measures.
+operations; a plug-in `kinds.py` beside the list adds what else the project measures, by
+`peers_kind.add_kind`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any
 
 from rlox_opt.cli import growth, primitives
 from rlox_opt.cli.missing import missing
@@ -19,7 +20,7 @@ from rlox_opt.race import environments as racing
 from rlox_opt.race.training import Race
 from rlox_opt.system import exits, plugins
 from rlox_opt.system.files import NotReadError
-from rlox_opt.system.numbers import whole
+from rlox_opt.system.numbers import real, whole
 
 _ABOUT = """\
 examples:
@@ -34,13 +35,6 @@ second are those of the whole training; the time to make environments is not cou
 to compile is told apart. A peer that does not install, fails or hangs is left out, and the reason
 is told. Ctrl-C keeps the runs that are finished; the same command goes on from there.
 """
-
-
-class Kinds(Protocol):
-    """What the plug-in `kinds.py`, beside the list of peers, brings."""
-
-    def add_to(self, kinds: Any) -> None:
-        """Add its kinds, as `peers_kind.add_kind` does."""
 
 
 def add_to(verbs: Any, project: Project) -> None:
@@ -70,7 +64,7 @@ def add_to(verbs: Any, project: Project) -> None:
     growth.add_to(kinds)
     more = project.peers / "kinds.py"
     if more.exists():
-        cast(Kinds, plugins.load(more)).add_to(kinds)
+        plugins.load(more).add_to(kinds)
 
 
 def _add_race(kinds: Any, race: str, job: Mapping[str, Any]) -> None:
@@ -90,7 +84,7 @@ def _add_race(kinds: Any, race: str, job: Mapping[str, Any]) -> None:
     for option, kind, what in (
         ("--total-timesteps", whole(1), "steps of a training"),
         ("--threads", whole(1), "of torch and XLA"),
-        ("--reach", float, "the return to be reached"),
+        ("--reach", real(-1e12, 1e12), "the return to be reached"),
     ):
         default = job.get(option.removeprefix("--").replace("-", "_"))
         add(option, type=kind, metavar="N", help=f"{what} (default: {default})")
@@ -115,5 +109,5 @@ def run(arguments: argparse.Namespace) -> int:
     job["threads"] = min(job["threads"], len(os.sched_getaffinity(0)))
     where = provenance(project, project.installed.build_info())
     race = Race(project, arguments.race, job, peers, where, arguments.time_limit)
-    beside = {".svg": picture, ".md": view.markdown, ".html": view.page}
-    return conclude(race, arguments, Report(view.standings, view.explained, beside))
+    report = Report(view.standings, view.explained, view.document, {".svg": picture})
+    return conclude(race, arguments, report)

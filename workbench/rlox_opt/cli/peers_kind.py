@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlox_opt.plan.unfinished import write_record
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlox_opt.system.progress import Lines
-    from rlox_opt.views.model import Table
+    from rlox_opt.views.model import Document, Table
 
 Record = dict[str, Any]
 
@@ -59,17 +59,26 @@ class Contest(Protocol):
 
 @dataclass(frozen=True)
 class Report:
-    """How a record is shown: as a table, in the words that explain it, and as texts beside the
-    record, by the ends of their names."""
+    """How a record is shown: as a table, in the words that explain it, as a document, and as
+    `pictures` beside the record, by the ends of their names."""
 
     summary: Callable[[Record], Table]
     explained: Callable[[Record], str]
-    beside: Mapping[str, Callable[[Record], str]]
+    document: Callable[[Record], Document]
+    pictures: Mapping[str, Callable[[Record], str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, view: Any) -> Report:
-        """That of a module of views: a table, a page and Markdown."""
-        return cls(view.summary, view.explained, {".md": view.markdown, ".html": view.page})
+        """That of a module of views."""
+        return cls(view.summary, view.explained, view.document)
+
+    def beside(self, record: Record) -> dict[str, str]:
+        """The texts beside the record."""
+        from rlox_opt.views import html, markdown
+
+        document = self.document(record)
+        drawn = {suffix: picture(record) for suffix, picture in self.pictures.items()}
+        return {**drawn, ".md": markdown.text(document), ".html": html.page(document)}
 
 
 def add_kind(
@@ -145,8 +154,7 @@ def conclude(
         say(f"{of.kept()}; the same command goes on from there")
         return INTERRUPTED
     if not arguments.no_record:
-        beside = {suffix: text(record) for suffix, text in report.beside.items()}
-        path = write_record(record, folder, of.name, beside)
+        path = write_record(record, folder, of.name, report.beside(record))
         record["record"] = str(path.relative_to(of.project.root))
     of.forget()
     if arguments.json:

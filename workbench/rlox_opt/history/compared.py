@@ -18,7 +18,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Literal
 
-from rlox_opt.history.difference import Difference
+from rlox_opt.history.difference import Z99, Difference
 from rlox_opt.history.store import Profile
 from rlox_opt.stats.family import passing
 from rlox_opt.stats.student import deviation, t_quantile, t_tail, welch
@@ -31,7 +31,6 @@ KINDS: dict[str, Callable[[Profile], Mapping[str, float]]] = {
 }
 WHOLE = "a step of training"
 _LEVEL = 0.01  # the error of an interval, and of false alarms among the parts of a kind
-_Z99 = 2.5758
 _THIN = 0.002  # of a step: parts that are smaller on both sides are left out
 
 
@@ -153,7 +152,7 @@ class Compared:
                 yield _Reading(part.name, part.before, part.after)
                 continue
             ends = part.change - part.error, part.change + part.error
-            p = math.erfc(abs(part.change) / part.error * _Z99 / math.sqrt(2))
+            p = math.erfc(abs(part.change) / part.error * Z99 / math.sqrt(2))
             yield _Reading(part.name, part.before, part.after, ends, p)
 
     def _judged(self, kind: str, readings: Sequence[_Reading]) -> list[Change]:

@@ -15,7 +15,7 @@ from typing import Any
 from rlox_opt.history.store import Profile
 
 SMALLEST = 0.001  # of the larger whole: smaller frames are counted for the frame around them
-_Z99 = 2.5758
+Z99 = 2.5758  # half of a 99 % interval, in standard errors
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Difference:
                 )
             )
             b, a = b * self.costs[0], a * self.costs[1]
-            yield Part(name, b, a, _Z99 * math.sqrt(max(0.0, variance)))
+            yield Part(name, b, a, Z99 * math.sqrt(max(0.0, variance)))
 
     def tree(self) -> dict[str, Any] | None:
         """The stacks of both profiles as one tree, as a list in pre-order: `nodes` [depth, index

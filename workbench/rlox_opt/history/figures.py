@@ -44,9 +44,9 @@ _CALL = re.compile(r"(\w+)\((.*)\)")
 _PART = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 _NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?")
 _ORIGIN = {
-    "date": re.compile(r"Date: (\d{4}-\d{2}-\d{2}T?[\d:]*Z?)"),
-    "commit": re.compile(r"Commit: ([0-9a-f]{7,40})"),
-    "machine": re.compile(r"Machine: ([^.;\n]+?), (\d+) cores"),
+    "date": re.compile(r"Date\**: (\d{4}-\d{2}-\d{2}T?[\d:]*Z?)"),
+    "commit": re.compile(r"Commit\**: ([0-9a-f]{7,40})"),
+    "machine": re.compile(r"Machine\**: ([^.;\n]+?), (\d+) cores"),
 }
 
 

@@ -244,11 +244,11 @@ def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
 
 def code(project: Project, where: Mapping[str, Any]) -> list[Any]:
     """What the readings of a record depend on: the machine, the commit with what the working tree
-    changes, and the extension that is installed. Only readings of the same are taken together.
-    `where` is the record's `provenance`."""
+    changes, the extension that is installed, and what it says of itself. Only readings of the same
+    are taken together. `where` is the record's `provenance`."""
     tree = project.commits.resolve(WORKING_TREE).commit if where["dirty"] else where["commit"]
     built = hashlib.sha256(project.installed.extension().read_bytes()).hexdigest()
-    return [tree, built, where["machine"]]
+    return [tree, built, where["machine"], where["build"]]
 
 
 def provenance(project: Project, build: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,5 +259,5 @@ def provenance(project: Project, build: Mapping[str, Any]) -> dict[str, Any]:
         "commit": revision,
         "dirty": dirty,
         "machine": machine(),
-        "build": {key: build[key] for key in ("commit", "profile", "features", "rustc")},
+        "build": {key: value for key, value in build.items() if key != "version"},
     }

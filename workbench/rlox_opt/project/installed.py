@@ -37,7 +37,8 @@ class Installed:
         return find_spec(self.package) is not None
 
     def build_info(self) -> Mapping[str, Any]:
-        """How it was built, as far as it says: `version commit profile features rustc`."""
+        """How it was built, as far as it says: `version commit profile features rustc`, and the
+        `instructions` that it uses here."""
         said: Mapping[str, Any] = getattr(_imported(self.package), "build_info", dict)()
         return said
 
@@ -59,8 +60,9 @@ class Installed:
         return {id_ for id_, _, _ in self.pairs()}
 
     def extension(self) -> Path:
-        """The file of its extension."""
-        return Path(_imported(f"{self.package}.{self.library}").__file__ or "")
+        """The file of its extension; of the package itself where cargo builds none."""
+        name = f"{self.package}.{self.library}" if self.library else self.package
+        return Path(_imported(name).__file__ or "")
 
     def extension_of_twins(self) -> tuple[Path, Mapping[str, Any]]:
         """The file of the extension with the twins, and how it was built."""

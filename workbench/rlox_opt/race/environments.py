@@ -39,7 +39,8 @@ class PeerError(RuntimeError):
 class Peer:
     """A library that takes part. `driver` is the program that runs it, in that `form`. `lock` is
     the lock file of its environment, None if it runs in this interpreter. One that does not train
-    does only what no trainer can leave out."""
+    does only what no trainer can leave out. `package` is the distribution whose version counts; by
+    default the first of the lock's input file."""
 
     name: str
     what: str
@@ -47,6 +48,7 @@ class Peer:
     form: str | list[str]
     lock: Path | None = None
     trains: bool = True
+    package: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def load(project: Project, race: str) -> tuple[dict[str, Any], list[Peer]]:
                 row["forms"][algo],
                 lock_of(project, row),
                 row.get("trains", True),
+                row.get("package", ""),
             )
             for row in table["peer"]
             if algo in row["forms"]

@@ -47,7 +47,7 @@ class Race:
     def install(self, progress: Lines) -> None:
         """Make the environments that are missing."""
         progress.begin("environments")
-        wanted = [(peer.name, peer, "") for peer in self._peers]
+        wanted = [(peer.name, peer, peer.package) for peer in self._peers]
         self._pythons, self._versions, self._left_out = racing.install(wanted, self.home, progress)
         progress.end(f"{len(self._pythons)} of {len(self._peers)}")
 

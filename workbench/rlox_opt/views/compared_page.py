@@ -10,7 +10,7 @@ from rlox_opt.history.compared import KINDS, Change, Compared
 from rlox_opt.views import html, units
 from rlox_opt.views.differential import flamegraph
 from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Section, Table
+from rlox_opt.views.model import Document, Section, Table
 from rlox_opt.views.titles import layer_title
 
 MOST = 12  # parts of a kind that are shown
@@ -118,14 +118,16 @@ def page(found: Compared) -> str:
         [] if drawn else ["There are no stacks of both sides to draw."],
         chart=Markup(drawn) if drawn else None,
     )
-    return html.document(
-        "Training profiles, before and after",
-        heading(found),
-        _figures(found),
-        [],
-        [*sections(found), stacks, Section("reading", "How to read this", explained(found))],
-        [("Before", found.titles[0]), ("After", found.titles[1])],
-        html.flame_script() if drawn else "",
+    return html.page(
+        Document(
+            "Training profiles, before and after",
+            heading(found),
+            _figures(found),
+            [],
+            [*sections(found), stacks, Section("reading", "How to read this", explained(found))],
+            [("Before", found.titles[0]), ("After", found.titles[1])],
+            html.flame_script() if drawn else "",
+        )
     )
 
 

@@ -97,7 +97,7 @@ def show_table(of: Report, explained: str, record: str | None) -> None:
     to.print(Grid(of.columns, of.rows, of.left))
     to.print(Told(explained, "dim"))
     if record:
-        to.print(Told(f"{record}; page and picture beside it", "dim"))
+        to.print(Told(f"{record}; page beside it", "dim"))
 
 
 def _gain(found: Mapping[str, Any]) -> str:

@@ -30,7 +30,6 @@ def flamegraph(differences: Mapping[str, Mapping[str, Difference]]) -> Markup:
         options=[(title, title) for title in trees],
         chosen="",
         legend=(),
-        without_script="The flamegraph needs JavaScript.",
         titles={},
         tools=trees,
     )

@@ -6,16 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.views import html, units
-from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Section, Table
+from rlox_opt.views import units
+from rlox_opt.views.model import Document, Section, Table
 from rlox_opt.views.primitives import facts, left_out, measured
 from rlox_opt.views.scaling_picture import Line, Mark, picture
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["explained", "left_out", "markdown", "page", "summary"]
+__all__ = ["document", "explained", "left_out", "summary"]
 
 HEADING = "How cost grows"
 
@@ -40,29 +39,17 @@ def explained(found: Mapping[str, Any]) -> str:
     """How to read the table, in a few sentences."""
     caches = ", ".join(f"{name} {size / 1024:,.0f} KiB" for name, size in found["caches"].items())
     return (
-        f"Called from Python, on at most {found['threads']} core(s); medians over restarts. First "
-        "and last: time of a call over its size, at both ends. A slope is that of ln(time of a "
-        "call) over ln(size): 0 does not depend on the size, 1 is proportional to it. What "
-        "happens at a knee is read from the caches of this machine "
+        f"Called from Python, on at most {found['threads']} core(s); geometric means over restarts "
+        "of a restart's median. First and last: time of a call over its size, at both ends. A "
+        "slope is that of ln(time of a call) over ln(size): 0 does not depend on the size, 1 is "
+        "proportional to it. What happens at a knee is read from the caches of this machine "
         f"({caches or 'not told by the system'}) and from CPU time over wall time; it is a "
         "likely reason, not a proof."
     )
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """The whole document."""
-    lines = [f"# {HEADING}", "", explained(found), "", *table_lines(summary(found))]
-    for family in found["families"]:
-        lines += [f"## {family['name']}", "", f"{family['what']}.", ""]
-        for curve in _of(found, family):
-            lines += table_lines(_detail(curve))
-    lines += [f"- {text}" for text in left_out(found)]
-    lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
-    return "\n".join(lines) + "\n"
-
-
-def page(found: Mapping[str, Any]) -> str:
-    """The page: one file that needs no other file and no network."""
+def document(found: Mapping[str, Any]) -> Document:
+    """The whole report."""
     sections = [Section("summary", "Summary", [explained(found)], [summary(found)])]
     for family in found["families"]:
         if curves := _of(found, family):
@@ -70,7 +57,7 @@ def page(found: Mapping[str, Any]) -> str:
             tables = [_detail(curve) for curve in curves]
             drawn = _picture(found, name, curves)
             sections.append(Section(name, name, text, tables, pictures=[drawn]))
-    return html.document(
+    return Document(
         f"{measured(found)}, operation by operation",
         HEADING,
         [(f"{name} cache", f"{size / 1024:,.0f} KiB") for name, size in found["caches"].items()],

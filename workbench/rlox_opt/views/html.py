@@ -8,7 +8,7 @@ style sheets other than the page's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -20,7 +20,7 @@ from rlox_opt.sampling.flamegraph import self_seconds, tree
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.views import pages, tables, units
 from rlox_opt.views.axes import Axis, round_step
-from rlox_opt.views.model import Report, Section
+from rlox_opt.views.model import Document, Report, Section
 from rlox_opt.views.titles import TITLES, layer_title
 
 _TICKS = 6  # of the layers' axis, beside its end
@@ -32,41 +32,23 @@ def render(report: Report, samples: Mapping[str, Samples]) -> str:
     flamegraph = _flamegraph(report, samples)
     end_to_end, *others = tables.sections(report)
     layers, *after = (_drawn(section, report) for section in others)
-    return document(
-        "Training profile",
-        tables.heading(report),
-        _headline(report),
-        tables.notices(report),
-        # The flamegraph stands after the layers, where the reader asks what a layer contains.
-        [layers, flamegraph, *after, end_to_end],
-        tables.facts(report),
-        flame_script() if flamegraph.chart else "",
+    return page(
+        Document(
+            "Training profile",
+            tables.heading(report),
+            _headline(report),
+            tables.notices(report),
+            # The flamegraph stands after the layers, where the reader asks what a layer contains.
+            [layers, flamegraph, *after, end_to_end],
+            tables.facts(report),
+            flame_script() if flamegraph.chart else "",
+        )
     )
 
 
-def document(
-    over: str,
-    heading: str,
-    figures: Sequence[tuple[str, str]],
-    notices: Sequence[tuple[str, Sequence[str]]],
-    sections: Sequence[Section],
-    facts: Sequence[tuple[str, str]],
-    script: str = "",
-) -> str:
-    """A page. `over` stands above its heading, notices without a sentence are left out, `script` is
-    run at the end."""
-    page = pages.render(
-        "report/page.html",
-        over=over,
-        heading=heading,
-        figures=figures,
-        notices=notices,
-        sections=sections,
-        facts=facts,
-        script=script,
-        layers=everywhere().layers,
-    )
-    return f"{page}\n"
+def page(of: Document) -> str:
+    """One file that needs no other file and no network."""
+    return pages.render("report/page.html", **vars(of), layers=everywhere().layers) + "\n"
 
 
 def style_sheet() -> str:
@@ -150,6 +132,5 @@ def flamegraph(
         legend=[(layer, title) for layer, title in TITLES.items() if layer in present],
         titles=TITLES,
         tools=trees,
-        without_script="The flamegraph needs JavaScript.",
     )
     return Section("flamegraph", "Flamegraph", chart=chart)

@@ -1,23 +1,31 @@
-"""The report as Markdown: the page's sections and tables, for a terminal or a pull request."""
+"""Reports as Markdown: the page's sections and tables, for a terminal or a pull request."""
 
 from __future__ import annotations
 
 import re
 
 from rlox_opt.views import tables
-from rlox_opt.views.model import Cell, Report, Table
+from rlox_opt.views.model import Cell, Document, Report, Table
 
 
 def render(report: Report) -> str:
-    """The whole document."""
-    lines = [f"# {tables.heading(report)}: training profile", ""]
-    for title, sentences in tables.notices(report):
-        lines += [f"> **{title}.**", *(f"> - {escaped(text)}" for text in sentences), ""]
-    lines += [f"- **{what}**: {escaped(value)}" for what, value in tables.facts(report)]
-    for section in tables.sections(report):
+    """The report of a training."""
+    heading = f"{tables.heading(report)}: training profile"
+    notices, sections = tables.notices(report), tables.sections(report)
+    return text(Document("", heading, [], notices, sections, tables.facts(report)))
+
+
+def text(of: Document) -> str:
+    """The whole document, without its pictures and figures."""
+    lines = [f"# {of.heading}", ""]
+    for title, sentences in of.notices:
+        if sentences:
+            lines += [f"> **{title}.**", *(f"> - {escaped(each)}" for each in sentences), ""]
+    lines += [f"- **{what}**: {escaped(value)}" for what, value in of.facts]
+    for section in of.sections:
         lines += ["", f"## {section.title}", ""]
-        for text in section.text:
-            lines += [escaped(text), ""]
+        for each in section.text:
+            lines += [escaped(each), ""]
         for table in section.tables:
             lines += table_lines(table)
         lines.pop()

@@ -34,3 +34,18 @@ class Section:
     tables: list[Table] = field(default_factory=list)
     chart: Markup | None = None
     pictures: Sequence[Markup] = ()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A report as a page (`html.page`) and as Markdown (`markdown.text`). `over` stands above the
+    heading, `figures` below it; notices without a sentence are left out. `script` is run at the
+    page's end."""
+
+    over: str
+    heading: str
+    figures: Sequence[tuple[str, str]]
+    notices: Sequence[tuple[str, Sequence[str]]]
+    sections: Sequence[Section]
+    facts: Sequence[tuple[str, str]]
+    script: str = ""

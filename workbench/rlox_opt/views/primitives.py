@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.history.standing import fastest_other, standing
-from rlox_opt.views import html, units
-from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Section, Table
+from rlox_opt.views import units
+from rlox_opt.views.model import Document, Section, Table
 from rlox_opt.views.scaling_picture import Line, picture
-from rlox_opt.views.tables import origin
+from rlox_opt.views.tables import built, origin
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -60,22 +59,8 @@ def explained(found: Mapping[str, Any]) -> str:
     )
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """The whole document."""
-    lines = [f"# {HEADING}", "", explained(found), "", *table_lines(summary(found))]
-    for family in found["families"]:
-        lines += [f"## {family['name']}", "", f"{family['what']}.", ""]
-        for table in _details(found, family):
-            lines += table_lines(table)
-    lines += ["## Engines", ""]
-    lines += [f"- **{name}**: {text}" for name, text in who(found)]
-    lines += [f"- {text}" for text in left_out(found)]
-    lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
-    return "\n".join(lines) + "\n"
-
-
-def page(found: Mapping[str, Any]) -> str:
-    """The page: one file that needs no other file and no network."""
+def document(found: Mapping[str, Any]) -> Document:
+    """The whole report."""
     sections = [
         Section("summary", "Who is ahead", [explained(found)], _by_family(summary(found))),
         *(
@@ -90,7 +75,7 @@ def page(found: Mapping[str, Any]) -> str:
         ),
         Section("engines", "Engines", [], [Table(("Engine", "What it is"), who(found), left=2)]),
     ]
-    return html.document(
+    return Document(
         f"{measured(found)} and its peers",
         HEADING,
         [
@@ -129,8 +114,7 @@ def left_out(found: Mapping[str, Any]) -> list[str]:
 
 def facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Where and when it was measured."""
-    built = f"{found['build']['profile']}, {', '.join(found['build']['features'])}"
-    return [*origin(found), ("Build", built)]
+    return [*origin(found), *built(found)]
 
 
 def _details(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Table]:

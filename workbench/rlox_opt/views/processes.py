@@ -11,7 +11,7 @@ from rlox_opt.sampling.samples import OUTSIDE, Samples
 from rlox_opt.views import details, html, pages, tables, units, waiting
 from rlox_opt.views.component_tree import tree_lines
 from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Cell, Report, Section, Table
+from rlox_opt.views.model import Cell, Document, Report, Section, Table
 from rlox_opt.views.titles import layer_title
 
 UNSAMPLED = "not sampled"
@@ -67,14 +67,16 @@ def render_html(report: Report, stacks: Samples) -> str:
         "anything was done.",
     )
     ranking, *others = sections(report)
-    return html.document(
-        "Profile of a program",
-        heading(report),
-        figures(report),
-        notices(report),
-        [ranking, *phases, *others[:1], flame, *others[1:]],
-        tables.facts(report),
-        html.flame_script() if flame.chart else "",
+    return html.page(
+        Document(
+            "Profile of a program",
+            heading(report),
+            figures(report),
+            notices(report),
+            [ranking, *phases, *others[:1], flame, *others[1:]],
+            tables.facts(report),
+            html.flame_script() if flame.chart else "",
+        )
     )
 
 

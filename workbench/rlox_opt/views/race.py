@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlox_opt.views import html, units
-from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Section, Table
+from rlox_opt.views import units
+from rlox_opt.views.model import Document, Section, Table
 from rlox_opt.views.race_picture import picture, task, trainers
-from rlox_opt.views.tables import origin
+from rlox_opt.views.tables import built, origin
 
 
 def heading(found: Mapping[str, Any]) -> str:
@@ -21,7 +20,7 @@ def heading(found: Mapping[str, Any]) -> str:
 def standings(found: Mapping[str, Any]) -> Table:
     """Speeds, compile times, times to the return and returns, with their intervals."""
     job, first = found["job"], found["held_to"]
-    of_limit = any(row.get("limit_ratio") for row in found["table"])
+    of_limit = _of_limit(found)
     columns = (
         "peer",
         "steps/s",
@@ -53,27 +52,20 @@ def standings(found: Mapping[str, Any]) -> Table:
 def explained(found: Mapping[str, Any]) -> str:
     """How to read the table, in a few sentences."""
     job, first = found["job"], found["held_to"]
+    others = f"{first} or {job['limit']}" if _of_limit(found) else first
     return (
         f"{job['total_timesteps']:,} steps, {job['threads']} thread(s) of torch or XLA; medians. "
         "Steps per second are those of the whole training, without making environments and "
         f"without compiling. To {job['reach']:g}: seconds until the mean return of "
         f"{found['window']} episodes is that high, compiling counted, of the runs that got there. "
-        f"×: how many times as fast or as soon as {first} in the same round, geometric mean with "
-        "its 95 % interval by Student's t over rounds."
+        f"×: how many times as fast or as soon as {others} in the same round, geometric mean with "
+        "its 95 % interval by Student's t over rounds. Final return: mean of a run's last "
+        f"{found['window']} episodes, mean over runs with its 95 % interval."
     )
 
 
-def markdown(found: Mapping[str, Any]) -> str:
-    """The whole document."""
-    lines = [f"# {heading(found)}", "", explained(found), "", *table_lines(standings(found))]
-    lines += [f"- **{name}**: {text}" for name, text in _who(found)]
-    lines += [f"- **{name}** was left out: it {why}" for name, why in found["left_out"].items()]
-    lines += ["", *(f"- {what}: {value}" for what, value in _facts(found))]
-    return "\n".join(lines) + "\n"
-
-
-def page(found: Mapping[str, Any]) -> str:
-    """The page: one file that needs no other file and no network."""
+def document(found: Mapping[str, Any]) -> Document:
+    """The whole report."""
     text, drawn = [explained(found)], [picture(found, in_page=True)]
     who = Table(("Peer", "What runs"), _who(found), left=2)
     sections = [
@@ -86,7 +78,7 @@ def page(found: Mapping[str, Any]) -> str:
         ("steps per second", units.count(round(fastest["sps"]))),
         ("the fastest", fastest["peer"]),
     ]
-    return html.document(
+    return Document(
         "Race of libraries",
         heading(found),
         figures,
@@ -103,9 +95,14 @@ def _who(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _of_limit(found: Mapping[str, Any]) -> bool:
+    """Whether the peers are compared with one that does not train, too."""
+    return any(row.get("limit_ratio") for row in found["table"])
+
+
 def _facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings = ", ".join(f"{name}={value}" for name, value in found["job"].items())
-    return [*origin(found), ("Task", settings)]
+    return [*origin(found), *built(found), ("Task", settings)]
 
 
 def _ratio(found: Mapping[str, Any] | None) -> str:

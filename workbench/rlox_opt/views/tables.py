@@ -95,6 +95,13 @@ def origin(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def built(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the build of such a record was made, as far as the package says it."""
+    build = record["build"]
+    said = build.get("profile"), *build.get("features", ()), build.get("instructions")
+    return [("Build", ", ".join(filter(None, said)))] if any(said) else []
+
+
 def _commit(record: Mapping[str, Any]) -> str:
     shown = str(record.get("commit") or "unknown")[:12]
     return shown + (" with uncommitted changes" if record.get("dirty") else "")

@@ -107,6 +107,15 @@ def test_a_race_without_a_record_leaves_nothing_to_the_next(made_up: Path) -> No
     assert not (made_up / "record").exists()
 
 
+@pytest.mark.parametrize("reach", ["nan", "inf", "much"])
+def test_a_return_to_be_reached_is_a_number(
+    reach: str, made_up: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["peers", "ppo", "--reach", reach])
+    assert f"--reach: is '{reach}', expected a number" in capsys.readouterr().err
+
+
 def test_an_unknown_peer_is_refused(made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.main(["peers", "ppo", "--only", "sb4"])

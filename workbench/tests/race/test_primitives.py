@@ -9,6 +9,7 @@ import pytest
 from rlox_opt.history import standing
 from rlox_opt.race.primitives import results
 from rlox_opt.race.primitives.cases import Case
+from rlox_opt.views import html, markdown
 from rlox_opt.views import primitives as report
 
 
@@ -87,19 +88,19 @@ def made_up_record() -> dict[str, Any]:
 def test_rows_that_are_lost_are_shown_as_plainly_as_the_others() -> None:
     found = made_up_record()
     assert standing.standing(found, "rlox") == {"ahead": 1, "behind": 1}
-    for text in (report.markdown(found), report.page(found)):
+    for text in (markdown.text(report.document(found)), html.page(report.document(found))):
         assert "ahead" in text
         assert "1.84× (" in text
         assert "0.0204× (" in text, "how far ahead is seen, however far it is"
         assert ") behind" in text
         assert "does not install: no wheel" in text
-    assert "&lt;numpy&gt;" in report.page(found)
-    assert "<numpy>" not in report.page(found)
+    assert "&lt;numpy&gt;" in html.page(report.document(found))
+    assert "<numpy>" not in html.page(report.document(found))
 
 
 def test_the_page_shows_pictures_and_asks_nothing_of_anyone(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "primitives.html"
-    path.write_text(report.page(made_up_record()), encoding="utf-8")
+    path.write_text(html.page(report.document(made_up_record())), encoding="utf-8")
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
     page = context.new_page()
     said: list[str] = []

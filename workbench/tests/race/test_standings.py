@@ -8,7 +8,7 @@ import pytest
 
 from rlox_opt.race.environments import Training
 from rlox_opt.race.standings import row_of, standings
-from rlox_opt.views import race
+from rlox_opt.views import html, markdown, race
 from rlox_opt.views.race_picture import picture
 
 RACE = {"env_id": "CartPole-v1", "total_timesteps": 1000, "threads": 1, "reach": 60.0}
@@ -61,11 +61,14 @@ def test_shares_of_the_limit_are_paired_by_round_and_shown() -> None:
     found = raced()
     found["job"] = RACE | {"algo": "ppo", "limit": "alone"}
     found["table"] = [row | {"what": "", "version": "", "ours": False} for row in table]
-    assert "| × alone |" in race.markdown(found)
-    assert "0.25× (0.25–0.25)" in race.markdown(found)
-    assert "PPO on CartPole-v1" in race.markdown(found)
-    assert "alone" not in race.markdown(raced())
-    assert "| sb3 | 101 | 1× |" in race.markdown(raced())  # to itself there is no interval
+    told, usual = (markdown.text(race.document(each)) for each in (found, raced()))
+    assert "| × alone |" in told
+    assert "as soon as sb3 or alone in the same round" in told
+    assert "- **Build**: release, avx2" in told
+    assert "0.25× (0.25–0.25)" in told
+    assert "PPO on CartPole-v1" in told
+    assert "alone" not in usual
+    assert "| sb3 | 101 | 1× |" in usual  # to itself there is no interval
 
 
 def row(name: str, number: int, sps: float, reach_s: float | None) -> dict[str, Any]:
@@ -101,6 +104,7 @@ def raced() -> dict[str, Any]:
         "commit": "0" * 40,
         "dirty": False,
         "machine": {"cpu": "one", "cores": 2},
+        "build": {"profile": "release", "features": [], "instructions": "avx2"},
     }
 
 
@@ -165,20 +169,20 @@ def test_an_older_record_says_in_words_which_peers_are_of_this_tree() -> None:
 
 def test_page_and_markdown_say_the_same_and_who_was_left_out() -> None:
     found = raced()
-    for text in (race.markdown(found), race.page(found)):
+    for text in (markdown.text(race.document(found)), html.page(race.document(found))):
         assert "gone" in text
         assert "does not install: no wheel" in text
         assert "never" in text
         assert "20.00×" in text
-    assert "<slow>" not in race.page(found)
-    assert "&lt;slow&gt;" in race.page(found)
+    assert "<slow>" not in html.page(race.document(found))
+    assert "&lt;slow&gt;" in html.page(race.document(found))
 
 
 def test_the_fastest_is_a_trainer_and_not_the_limit() -> None:
     found = raced()
     told = "<dt>the fastest</dt><dd>{}</dd>"
-    assert told.format("rlox") in race.page(found)
+    assert told.format("rlox") in html.page(race.document(found))
     found["job"] = RACE | {"limit": "rlox"}
-    assert told.format("sb3") in race.page(found)
+    assert told.format("sb3") in html.page(race.document(found))
     found["table"] = [one | {"trains": one["peer"] == "slow"} for one in found["table"]]
-    assert told.format("slow") in race.page(found)
+    assert told.format("slow") in html.page(race.document(found))

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rlox_opt.views import growth as report
+from rlox_opt.views import html, markdown
 from rlox_opt.views.scaling_picture import Line, Mark, picture
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,13 +49,13 @@ def test_page_and_markdown_show_knees_and_memory() -> None:
         "machine": {"cpu": "one", "cores": 2},
         "build": {"profile": "release", "features": []},
     }
-    for text in (report.markdown(found), report.page(found)):
+    for text in (markdown.text(report.document(found)), html.page(report.document(found))):
         assert "0.10 → 0.90" in text
         assert "160 B" in text
         assert "320 B" in text
         assert "50.0 ns" in text
         assert "48 KiB" in text
-    assert "<call>" not in report.page(found)
+    assert "<call>" not in html.page(report.document(found))
 
 
 def test_a_picture_has_a_line_an_engine_and_a_mark_a_knee() -> None:

@@ -117,6 +117,16 @@ def test_a_prediction_before_the_work_is_found_to_be_that(checkout: Path) -> Non
     assert found["commits"] == {"prediction": made, "work": after, "record": None}
 
 
+def test_a_card_may_have_any_name_of_a_file(checkout: Path) -> None:
+    card_of(checkout).rename(checkout / "optimizations" / "scaled.toml")
+    commit(checkout, "renamed")
+    done = run(checkout, *PREDICT)
+    assert done.returncode == 0, done.stderr
+    commit(checkout, "what is expected")
+    code, found = told(checkout)
+    assert (code, found["verdict"]) == (0, "before the work")
+
+
 def test_a_prediction_with_the_work_or_after_it_is_told(checkout: Path) -> None:
     done = run(checkout, *PREDICT)
     assert done.returncode == 0, done.stderr

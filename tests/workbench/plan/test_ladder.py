@@ -150,7 +150,7 @@ def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(
 ) -> None:
     project = projects.of(tmp_path)
     of = ladder.variants_for(FEATURES, [CARDS["P1"]], [])
-    where = {"commit": "c", "dirty": False, "machine": {}}
+    where = {"commit": "c", "dirty": False, "machine": {}, "build": {}}
     unfinished(project, "ppo", {}, of, where).add({"none": 1.0, "all": 0.5})
     again = unfinished(project, "ppo", {}, of, where)
     assert again.rows == [{"none": 1.0, "all": 0.5}]

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import projects
 import pytest
 from command_line import rlox_opt
 from rich.console import Console
-from rlox_opt.plan.features import features
+from rlox_opt.plan.features import Features, features
 from rlox_opt.plan.testing import agreement, answers, every_build, planted
 from rlox_opt.plan.testing.agreement import Agreement
 from rlox_opt.plan.testing.every_build import Finished
@@ -92,6 +93,16 @@ def test_p12_holds_p3_up() -> None:
     assert sets["p12"] == ("opt-p12",)
     assert set(sets["all"]) - set(sets["all-p12"]) == {"opt-p3", "opt-p12"}
     assert set(sets["all"]) - set(sets["all-p3"]) == {"opt-p3"}
+
+
+def test_what_else_a_feature_turns_on_is_left_to_cargo(tmp_path: Path) -> None:
+    manifest = tmp_path / "Cargo.toml"
+    manifest.write_text(
+        '[features]\nfast = []\nopt-p1 = ["dep:rayon", "fast", "opt-p2"]\nopt-p2 = []'
+    )
+    assert Features(manifest).of(["P1"]) == ("opt-p1", "opt-p2")
+    with pytest.raises(UsageError, match="has no feature opt-p30"):
+        Features(manifest).of(["P1", "P30"])
 
 
 def test_one_optimisation_is_told_from_the_others_by_four_builds() -> None:
@@ -204,7 +215,10 @@ def test_what_was_skipped_is_no_agreement(
     }
 
 
-def test_a_test_that_pytest_skips_is_told_apart_with_its_reason(tmp_path: Path) -> None:
+def test_a_test_that_pytest_skips_is_told_apart_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-x")  # what somebody is used to stops nothing here
     suite = tmp_path / "test_toys.py"
     suite.write_text(
         "import pytest\n"
@@ -214,7 +228,7 @@ def test_a_test_that_pytest_skips_is_told_apart_with_its_reason(tmp_path: Path) 
         "    assert id_ != 'R3', 'they differ'\n"
     )
     found = agreement.pytest_outcomes(
-        ["R1", "R2", "R3"], tmp_path, {"R": suite.name}, lambda line: None
+        ["R3", "R1", "R2"], tmp_path, {"R": suite.name}, lambda line: None
     )
     assert {id_: of.word for id_, of in found.items()} == {
         "R1": "agree",
@@ -347,10 +361,32 @@ def test_what_becomes_of_a_bug_decides_the_exit_code(
 ) -> None:
     bug = Bug("P5", "baseline", "a.rs", "wrong", "a < b", "a <= b", survives)
     monkeypatch.setattr(planted, "load", lambda path: [bug])
+    monkeypatch.setattr(answers, "read_text", lambda path: bug.find)
     monkeypatch.setattr(planted, "Scratch", Scratch)
     monkeypatch.setattr(Scratch, "outcome", outcome)
     found = answers.of_planted(projects.HERE, ["P5"], quiet())
     assert (found.rows[0][2], found.status) == (word, status)
+
+
+def test_bugs_that_fit_no_more_are_told_before_anything_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = next(bug for bug in BUGS if bug.id == "P5")
+    monkeypatch.setattr(planted, "Scratch", lambda *_: pytest.fail("compiles"))
+    for unfit, error in (({"find": "is nowhere"}, UsageError), ({"file": "a.rs"}, NotReadError)):
+        bug = msgspec.structs.replace(listed, **unfit)
+        monkeypatch.setattr(planted, "load", lambda path, bug=bug: [listed, bug])
+        with pytest.raises(error):
+            answers.of_planted(projects.HERE, ["P5"], quiet())
+
+
+def test_a_copy_that_does_not_compile_is_not_our_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiles_not(*_: object) -> None:
+        raise CompileError("error[E0583]: file not found for module `new`")
+
+    monkeypatch.setattr(planted, "Scratch", compiles_not)
+    with pytest.raises(CannotTell, match=r"`git add` what is new(.|\n)*E0583"):
+        answers.of_planted(projects.HERE, ["P5"], quiet())
 
 
 def test_without_a_bug_to_plant_nothing_is_proved() -> None:

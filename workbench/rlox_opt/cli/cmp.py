@@ -79,6 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.plan.extensions import BuildError
     from rlox_opt.system.progress import reporter
 
+    if bare := [card.id for card in chosen if not card.sizes and not card.seam.profiles]:
+        told = f"{', '.join(bare)}: no sizes to measure yet; write them into the card"
+        if len(bare) == len(chosen):
+            error(told)
+        say(f"rlox-opt cmp: {told}", stderr=True)
+        chosen = [card for card in chosen if card.id not in bare]
     cells = {card.id: cells_of(card, arguments.sizes, error) for card in chosen}
     if not arguments.no_record:
         records.check(arguments.project.comparisons)

@@ -162,7 +162,7 @@ def _write(card: Card, arguments: argparse.Namespace) -> int:
         raise UsageError("ledger: has too few predictions that were measured to tell a width")
     ratio = (_rounded(width.low), _rounded(width.high))
     prediction = Prediction(workload, size, ratio, arguments.why)
-    path = _path(project, card)
+    path = cards.path_of(project, card)
     text = with_prediction(path.read_text(encoding="utf-8"), prediction)
     with scratch() as folder:  # seen to be a card before it is one
         draft = folder / path.name
@@ -219,11 +219,6 @@ def _check(card: Card, arguments: argparse.Namespace) -> None:
         raise UsageError(
             f"{card.id}: its optimised form is written already; a prediction comes before that"
         )
-
-
-def _path(project: Project, card: Card) -> Path:
-    paths = project.cards.glob("*.toml")
-    return next(path for path in paths if cards.parse(path).id == card.id)
 
 
 def with_prediction(text: str, prediction: Prediction) -> str:

@@ -86,7 +86,8 @@ def lines(project: Project) -> list[Line]:
 
 
 def _newest_ladder(algo: str, folder: Path) -> dict[str, Any]:
-    ladders = folder.glob(f"*/*_ladder_{algo}*.json")
+    own = re.compile(rf".*_ladder_{re.escape(algo)}(-\d+)?")  # not of another that begins so
+    ladders = (path for path in folder.glob("*/*_ladder_*.json") if own.fullmatch(path.stem))
     newest = max(ladders, key=lambda path: path.name, default=None)
     if newest is None:
         return {}

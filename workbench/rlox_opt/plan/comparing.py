@@ -95,7 +95,7 @@ def compare(
                 timed = [one.cell for one in series]
                 try:
                     counted = counts.count(project, timed, build["features"], cores)
-                except (BuildError, subprocess.CalledProcessError) as problem:
+                except (BuildError, OSError, subprocess.CalledProcessError) as problem:
                     also["counting skipped"] = str(problem)
             results = [result(s, counted) for s in series]
             if plugin and not left_out:
@@ -171,6 +171,8 @@ def cells_of(card: Card, sizes: Sequence[str] | None, error: Callable[[str], Any
         for workload, sizes_ in card.sizes.items()
         for size in sizes_
     ]
+    if sizes and not every:
+        error(f"--sizes: {card.id} is timed as it is, and has none")
     if not sizes:
         return [*dict.fromkeys(every)]
     cells = []
@@ -253,7 +255,7 @@ def code(project: Project, where: Mapping[str, Any]) -> list[Any]:
 
 def provenance(project: Project, build: Mapping[str, Any]) -> dict[str, Any]:
     """Where and when a record was made, and of which build."""
-    revision, dirty = commit(project.root)
+    revision, dirty = commit(project.top)
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": revision,

@@ -32,9 +32,10 @@ def count(
     are None where valgrind is not installed or took too long. Raises `BuildError`.
     """
     crate = cargo_of(project).twins
+    target = project.root / "target"  # whatever cargo is set to
     cargo(project, "build", "--locked", "--release", "-p", crate, "--bin", "count",
-          "--features", ",".join(features))  # fmt: skip
-    program = project.root / "target" / "release" / "count"
+          "--features", ",".join(features), "--target-dir", str(target))  # fmt: skip
+    program = target / "release" / "count"
     ending = project.settings.twins.interpreted
     counted = [cell for cell in cells if not (ending and cell.workload.endswith(ending))]
     jobs = [(cell, twin) for cell in counted for twin in TWINS]

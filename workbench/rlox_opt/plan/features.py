@@ -42,6 +42,8 @@ class Features:
     def of(self, ids: Iterable[str]) -> tuple[str, ...]:
         """The features that turn on `ids` and what they need: for P3, `opt-p3` and `opt-p12`."""
         wanted = {_feature(id_) for id_ in ids}
+        if unknown := sorted(wanted - self._needs.keys()):
+            raise UsageError(f"{self.manifest}: has no feature {', '.join(unknown)}")
         while more := {need for feature in wanted for need in self._needs[feature]} - wanted:
             wanted |= more
         return tuple(feature for feature in self._needs if feature in wanted)
@@ -71,7 +73,8 @@ class Features:
         with understood(self.manifest, "manifest with features"):
             ours = [match for name in of if (match := _FEATURE.fullmatch(name))]
             in_order = sorted(ours, key=lambda match: (match[1], int(match[2])))
-            return {match[0]: of[match[0]] for match in in_order}
+            names = {match[0] for match in ours}  # what else they turn on is cargo's affair
+            return {m[0]: [need for need in of[m[0]] if need in names] for m in in_order}
 
 
 def features(project: Project) -> Features:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
 from rlox_opt.system import git, schema
@@ -36,7 +37,7 @@ def course(project: Project, card: Card) -> Course:
         UsageError: the clone is shallow, so the history is incomplete.
         git.GitError: the project is in no checkout, or there is no git.
     """
-    of = git.of(project.root)
+    of = git.of(project.top)
     if of.run("rev-parse", "--is-shallow-repository").strip() == "true":
         raise UsageError(f"{project.root}: has only a part of its history; git fetch --unshallow")
     held = _predicted(of, project, card) if card.prediction else None
@@ -81,10 +82,12 @@ def _unwritten(project: Project, card: Card) -> str:
 def _predicted(of: git.Repository, project: Project, card: Card) -> str | None:
     assert card.prediction is not None
     now = dict(card.prediction.size), list(card.prediction.ratio)
+    folder = project.within / project.settings.cards
     stem = f"{card.id[0].lower()}{int(card.id[1:]):02}"
     listed = of.run(
         "log", "--reverse", "--no-renames", "--diff-filter=AM", "--format=%x00%H", "--name-only",
-        "--", f":(glob){project.settings.cards}/{stem}_*.toml",
+        "--", f":(glob){folder}/{stem}_*.toml",
+        f":(literal){folder}/{cards.path_of(project, card).name}",
     )  # fmt: skip
     for entry in listed.split("\0")[1:]:
         commit, *paths = entry.split()
@@ -101,17 +104,19 @@ def _predicted(of: git.Repository, project: Project, card: Card) -> str | None:
 
 def _worked(of: git.Repository, project: Project, card: Card) -> str | None:
     if unwritten := _unwritten(project, card):
-        below = card.seam.address.partition("/")[0]
-        drafts = _log(of, "--pickaxe-regex", f"-S{unwritten}", "--", below)
+        below = project.within / card.seam.address.partition("/")[0]
+        drafts = _log(of, "--pickaxe-regex", f"-S{unwritten}", "--", str(below))
         if drafts:  # a skeleton was added, and removed when the optimised form was written
             return drafts[-1] if len(drafts) > 1 else None
     at, name = _named(project, card)
-    named = _log(of, f"-S{name}", "--", *at)
+    if not at:
+        return None
+    named = _log(of, f"-S{name}", "--", *(str(project.within / path) for path in at))
     return named[0] if named else None
 
 
 def _recorded(of: git.Repository, project: Project, card: Card) -> str | None:
-    name = f":(glob){project.settings.cards}/record/*/*Z_{card.id.lower()}"
+    name = f":(glob){project.within / project.settings.cards}/record/*/*Z_{card.id.lower()}"
     commits = _log(of, "--diff-filter=A", "--", f"{name}.json", f"{name}-*.json")
     return commits[0] if commits else None
 

@@ -133,7 +133,7 @@ def keep(project: Project, kind: str, **facts: Any) -> tuple[Path, dict[str, Any
     """Write facts that were found on this machine, now, as a new record of a project. Returns the
     file and its contents. Without a `commit` among the facts, the record names the checkout's."""
     date = f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
-    origin = dict(zip(("commit", "dirty"), commit(project.root), strict=True))
+    origin = dict(zip(("commit", "dirty"), commit(project.top), strict=True))
     record = {"schema": 1, "date": date, "machine": machine(), **origin, **facts}
     folder = project.records / slug(record["machine"])
     text = json.dumps(record, indent=1) + "\n"

@@ -131,6 +131,12 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
         return self.seam.kind in ("function", "type", "build")
 
 
+def path_of(project: Project, card: Card) -> Path:
+    """The file of a card."""
+    paths = project.cards.glob("*.toml")
+    return next(path for path in paths if parse(path).id == card.id)
+
+
 def load(project: Project) -> list[Card]:
     """All cards of a project, those of P before those of R, by number; none without a folder.
 

@@ -43,17 +43,22 @@ class Installed:
         return said
 
     def pairs(self) -> list[tuple[str, str, list[dict[str, int]]]]:
-        """The workloads of which it contains both twins: id, name and sizes of each."""
+        """The workloads of which it contains both twins: id, name and sizes of each; none without
+        pairs."""
+        if not self.has_pairs():
+            return []
         catalogue: list[tuple[str, str, list[dict[str, int]]]] = self._twins().pairs.catalogue()
         return catalogue
 
     def has_pairs(self) -> bool:
         """Whether this environment has an extension with the pairs."""
-        if not self.there():
+        if not self.library or not self.there():
             return False
         # Imported first, since an error of the extension itself is clearer.
-        _imported(f"{self.package}.{self.library}")
-        return not self.laboratory or bool(find_spec(f"{self.package}.{self.laboratory}"))
+        extension = _imported(f"{self.package}.{self.library}")
+        if self.laboratory:
+            return bool(find_spec(f"{self.package}.{self.laboratory}"))
+        return hasattr(extension, "pairs")
 
     def paired(self) -> set[str]:
         """Ids of the optimisations of which it contains both twins."""

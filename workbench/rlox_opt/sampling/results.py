@@ -80,7 +80,7 @@ class Findings:
 def skeleton(project: Project, spec: Spec, tools: Iterable[str]) -> Json:
     """A report of a run that has not begun, nor any of its tools."""
     now = datetime.now(timezone.utc)
-    head, dirty = commit(project.root)
+    head, dirty = commit(project.top)
     return {
         "schema": SCHEMA,
         "complete": False,

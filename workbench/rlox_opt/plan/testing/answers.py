@@ -13,8 +13,9 @@ from rlox_opt.plan.testing import agreement, every_build, planted
 from rlox_opt.plan.testing.agreement import Agreement
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
-from rlox_opt.system.commands import CannotTell
+from rlox_opt.system.commands import CannotTell, CompileError
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
+from rlox_opt.system.files import read_text
 from rlox_opt.system.output import say
 from rlox_opt.system.progress import Lines
 
@@ -118,6 +119,8 @@ def of_planted(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
     bugs = [bug for bug in planted.load(listed) if bug.id in ids]
     if not bugs:
         raise CannotTell(f"no bug is listed for {', '.join(ids)}; add some to {listed}")
+    for bug in bugs:
+        planted.planted_in(read_text(project.root / bug.file), bug)
     progress.plan([("no bug", 60.0), *((_title(bug), 10.0) for bug in bugs)])
     results: list[planted.Result] = []
     complete = False
@@ -133,6 +136,11 @@ def of_planted(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
         complete = True
     except KeyboardInterrupt:
         pass
+    except CompileError as error:  # with a bug planted, that is the bug's result
+        raise CannotTell(
+            "the copy of the tracked files does not compile; `git add` what is new, or mend that "
+            f"first\n{error}"
+        ) from None
     wrong = [result for result in results if not result.as_listed]
     missed = [result for result in wrong if result.status == planted.SURVIVED]
     times = {status: sum(r.status == status for r in results) for status in planted.STATUSES}

@@ -189,6 +189,36 @@ def test_a_twin_that_disagrees_exits_1_with_the_output(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
+    ("ended", "differs", "status"),
+    [
+        (KeyboardInterrupt(), True, 130),
+        (KeyboardInterrupt(), False, 130),
+        (CannotTell("pytest could not run the tests of the pairs"), True, 1),
+        (UsageError("pytest: is not installed"), True, 1),
+    ],
+)
+def test_what_rust_found_is_told_where_python_does_not_get_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, ended: BaseException, differs: bool, status: int
+) -> None:
+    def python(*_: object) -> dict[str, Agreement]:
+        raise ended
+
+    found = {"P5": Agreement(not differs, 1.0, "the twins differ")}
+    monkeypatch.setattr(agreement, "rust", lambda *_: found)
+    monkeypatch.setattr(agreement, "python", python)
+    answer = answers.of_agreement(projects.HERE, ["P5", "R10"], quiet())
+    assert (answer.status, answer.facts["complete"]) == (status, False)
+    assert [row["id"] for row in answer.facts["results"]] == ["P5"]
+    assert answer.verdict.startswith("1 of 2 were tested: the twins of P5")
+    if str(ended):
+        assert str(ended) in answer.behind
+    monkeypatch.setattr(agreement, "rust", lambda *_: {})
+    if status == 1:  # nothing is known
+        with pytest.raises(type(ended)):
+            answers.of_agreement(projects.HERE, ["P5"], quiet())
+
+
+@pytest.mark.parametrize(
     ("python", "status", "says"),
     [
         ({"P5": True, "R10": None}, 0, ["the twins of P5 agree", "R10 skipped: no device"]),

@@ -18,6 +18,7 @@ from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox_opt.system.files import read_text
 from rlox_opt.system.output import say
 from rlox_opt.system.progress import Lines
+from rlox_opt.system.usage import UsageError
 
 _SCHEMA = 1
 
@@ -49,36 +50,59 @@ class Answer:
 
 
 def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
-    """Do the twins of `ids` agree?"""
+    """Do the twins of `ids` agree? What was found before Ctrl-C is told; so is a difference, where
+    what comes after it cannot be tested."""
     every, held = cards.load(project), project.installed.paired()
     chosen = [card for card in every if card.id in ids]
     by_profile = {card.id: card.seam.profiles for card in chosen if card.seam.profiles}
     paired = [id_ for id_ in ids if id_ in held]
     progress.plan([(step, 0.0) for step in ("Rust", "Python", *by_profile)])
-    progress.begin("Rust")
-    in_rust = agreement.rust(project, paired, progress.note) if paired else {}
-    progress.end(_count(in_rust))
-    progress.begin("Python")
-    loop = [card.id for card in chosen if not card.in_build]
-    in_python = agreement.python(project, [*paired, *loop], progress.note)
-    progress.end(_count(in_python))
-    for id_, profiles in by_profile.items():
-        progress.begin(id_)
-        in_rust[id_] = agreement.under(project, profiles, progress.note)
-        progress.end(" and ".join(profiles))
+    in_rust: dict[str, Agreement] = {}
+    in_python: dict[str, Agreement] = {}
+    interrupted, broken = False, list[str]()
+    try:
+        progress.begin("Rust")
+        in_rust |= agreement.rust(project, paired, progress.note) if paired else {}
+        progress.end(_count(in_rust))
+        progress.begin("Python")
+        loop = [card.id for card in chosen if not card.in_build]
+        in_python |= agreement.python(project, [*paired, *loop], progress.note)
+        progress.end(_count(in_python))
+        for id_, profiles in by_profile.items():
+            progress.begin(id_)
+            in_rust[id_] = agreement.under(project, profiles, progress.note)
+            progress.end(" and ".join(profiles))
+    except KeyboardInterrupt:
+        interrupted = True
+    except (CannotTell, UsageError) as problem:
+        if all(of.passed is not False for of in (*in_rust.values(), *in_python.values())):
+            raise
+        broken.append(str(problem))
+    complete, asked = not interrupted and not broken, len(ids)
+    if not complete:
+        ids = [id_ for id_ in ids if id_ in in_rust or id_ in in_python]
 
     rows = [(id_, in_rust.get(id_), in_python.get(id_)) for id_ in ids]
     both = {id_: agreement.together(outcomes) for id_, *outcomes in rows}
     by_word = {word: [id_ for id_ in ids if both[id_].word == word] for word in agreement.WORDS}
     verdict = "; ".join(_told(word, of, both) for word, of in by_word.items() if of)
-    if by_word[agreement.AGREE] == list(ids):
+    if complete and by_word[agreement.AGREE] == list(ids):
         verdict = "all twins agree"
+    if not complete:
+        verdict = ": ".join(filter(None, (f"{len(ids)} of {asked} were tested", verdict)))
     if paired and agreement.stale(project):
         verdict += "\nPython tested an extension older than the Rust sources; make setup builds it"
     untold = by_word[agreement.UNTESTED] or not by_word[agreement.AGREE]
     return Answer(
-        DIFFERENCE if by_word[agreement.DIFFER] else CANNOT_TELL if untold else 0,
+        INTERRUPTED
+        if interrupted
+        else DIFFERENCE
+        if by_word[agreement.DIFFER]
+        else CANNOT_TELL
+        if untold
+        else 0,
         {
+            "complete": complete,
             "results": [
                 {
                     "id": id_,
@@ -87,7 +111,7 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
                     "python": _facts(python),
                 }
                 for id_, rust, python in rows
-            ]
+            ],
         },
         ("id", "Rust", "Python", "seconds"),
         [
@@ -95,7 +119,7 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
             for id_, rust, python in rows
         ],
         verdict,
-        [f"{id_}:\n{both[id_].output}" for id_ in by_word[agreement.DIFFER]],
+        [f"{id_}:\n{both[id_].output}" for id_ in by_word[agreement.DIFFER]] + broken,
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.views import details, html
+from rlox_opt.views.model import Document
 from rlox_opt.views.report_folder import write
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def test_a_kernels_long_name_leaves_its_time_in_sight(
         "waited": [{"waits": "log", "launched": "forward", "name": kernel * 2, "seconds": 2.2}],
         "phases": [{"phase": "log", "waits": 2.2, "kernels": 0.0}],
     }
-    text = html.document("Profile", "program.py", [], [], details.on_device(found), [])
+    text = html.page(Document("Profile", "program.py", [], [], details.on_device(found), []))
     (tmp_path / "device.html").write_text(text)
     url = (tmp_path / "device.html").as_uri()
     page = load(tab, url, wide)

@@ -21,7 +21,7 @@ ZEN_4 = "peers/record/amd-epyc-family-25-model-17-2c"
 VIEWS = {
     "peers primitives": "c.show_table(primitives.summary(r), primitives.explained(r), 'x.json')",
     "peers growth": "c.show_table(growth.summary(r), growth.explained(r), 'x.json')",
-    "peers ppo": "c.show_table(race.standings(r), race.explained(r), 'x.json')",
+    "peers ppo": "c.show_table(race.summary(r), race.explained(r), 'x.json')",
     "cmp": "c.show([r])",
     "ladder": "c.show_ladder(r, pathlib.Path('x.json'))",
 }

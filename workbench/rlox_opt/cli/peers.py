@@ -109,5 +109,4 @@ def run(arguments: argparse.Namespace) -> int:
     job["threads"] = min(job["threads"], len(os.sched_getaffinity(0)))
     where = provenance(project, project.installed.build_info())
     race = Race(project, arguments.race, job, peers, where, arguments.time_limit)
-    report = Report(view.standings, view.explained, view.document, {".svg": picture})
-    return conclude(race, arguments, report)
+    return conclude(race, arguments, Report.of(view, {".svg": picture}))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlox_opt.plan.unfinished import write_record
@@ -65,12 +65,12 @@ class Report:
     summary: Callable[[Record], Table]
     explained: Callable[[Record], str]
     document: Callable[[Record], Document]
-    pictures: Mapping[str, Callable[[Record], str]] = field(default_factory=dict)
+    pictures: Mapping[str, Callable[[Record], str]]
 
     @classmethod
-    def of(cls, view: Any) -> Report:
+    def of(cls, view: Any, pictures: Mapping[str, Callable[[Record], str]] | None = None) -> Report:
         """That of a module of views."""
-        return cls(view.summary, view.explained, view.document)
+        return cls(view.summary, view.explained, view.document, pictures or {})
 
     def beside(self, record: Record) -> dict[str, str]:
         """The texts beside the record."""

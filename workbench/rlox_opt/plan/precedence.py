@@ -83,10 +83,9 @@ def _predicted(of: git.Repository, project: Project, card: Card) -> str | None:
     assert card.prediction is not None
     now = dict(card.prediction.size), list(card.prediction.ratio)
     folder = project.within / project.settings.cards
-    stem = f"{card.id[0].lower()}{int(card.id[1:]):02}"
     listed = of.run(
         "log", "--reverse", "--no-renames", "--diff-filter=AM", "--format=%x00%H", "--name-only",
-        "--", f":(glob){folder}/{stem}_*.toml",
+        "--", f":(glob){folder}/{card.stem}_*.toml",
         f":(literal){folder}/{cards.path_of(project, card).name}",
     )  # fmt: skip
     for entry in listed.split("\0")[1:]:

@@ -130,11 +130,16 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
         running program chooses."""
         return self.seam.kind in ("function", "type", "build")
 
+    @property
+    def stem(self) -> str:
+        """How the names of its files usually begin: "p05"."""
+        return f"{self.id[0].lower()}{int(self.id[1:]):02}"
+
 
 def path_of(project: Project, card: Card) -> Path:
-    """The file of a card."""
-    paths = project.cards.glob("*.toml")
-    return next(path for path in paths if parse(path).id == card.id)
+    """The file of a card, whatever its name is."""
+    usual = project.cards.glob(f"{card.stem}_*.toml")  # first, so that one file is read
+    return next(p for p in (*usual, *project.cards.glob("*.toml")) if parse(p).id == card.id)
 
 
 def load(project: Project) -> list[Card]:

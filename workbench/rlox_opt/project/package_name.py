@@ -51,9 +51,8 @@ def found(root: Path) -> tuple[str, str] | None:
     """
     pyproject = root / "pyproject.toml"
     table = schema.read(pyproject, dict[str, Any]) if pyproject.exists() else {}
-    tool = within(table, "tool") or {}
     for keys in (("maturin", "module-name"), ("flit", "module", "name")):
-        if isinstance(name := within(tool, *keys), str) and name:
+        if isinstance(name := within(table, "tool", *keys), str) and name:
             return name.partition(".")[
                 0
             ], f"pyproject.toml, [tool.{'.'.join(keys[:-1])}] {keys[-1]}"
@@ -61,7 +60,7 @@ def found(root: Path) -> tuple[str, str] | None:
         return name, "Cargo.toml, [lib] name"
     for name, where in (
         (within(table, "project", "name"), "pyproject.toml, [project] name"),
-        (within(tool, "poetry", "name"), "pyproject.toml, [tool.poetry] name"),
+        (within(table, "tool", "poetry", "name"), "pyproject.toml, [tool.poetry] name"),
         (_of_setup_cfg(root / "setup.cfg"), "setup.cfg, [metadata] name"),
         (_of_setup_py(root / "setup.py"), "setup.py"),
         (_of_cargo(root), "Cargo.toml, [package] name"),

@@ -17,7 +17,7 @@ def heading(found: Mapping[str, Any]) -> str:
     return f"{task(found)}, side by side"
 
 
-def standings(found: Mapping[str, Any]) -> Table:
+def summary(found: Mapping[str, Any]) -> Table:
     """Speeds, compile times, times to the return and returns, with their intervals."""
     job, first = found["job"], found["held_to"]
     of_limit = _of_limit(found)
@@ -69,7 +69,7 @@ def document(found: Mapping[str, Any]) -> Document:
     text, drawn = [explained(found)], [picture(found, in_page=True)]
     who = Table(("Peer", "What runs"), _who(found), left=2)
     sections = [
-        Section("standings", "Standings", text, [standings(found)], pictures=drawn),
+        Section("standings", "Standings", text, [summary(found)], pictures=drawn),
         Section("peers", "Peers", [], [who]),
     ]
     left_out = [f"{name} {why}" for name, why in found["left_out"].items()]

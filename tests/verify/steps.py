@@ -78,6 +78,7 @@ STEPS = (
     Step("new", "the skeleton of an optimisation compiles; a planted bug is caught; of every "
          "card it is told whether it was predicted before the work",
          tests=("tests/workbench/cli/test_new.py", "tests/workbench/plan/test_test_verb.py",
+                "tests/workbench/plan/test_planted_bugs.py",
                 "tests/workbench/cli/test_predict.py")),
     Step("engines", "torch, gymnasium and Stable-Baselines3 compute what plain NumPy does",
          tests=("tests/workbench/race/test_engines_are_right.py",)),
